@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR ?= $(CACHE_HOME)/plexus/target-$(CHANNEL)
 
 XTASK := cargo xtask
 
-.PHONY: help setup build demo test test-lab lint fmt tidy bench-cni bench-embedded clean \
+.PHONY: help setup build demo test test-lab lint fmt tidy docs bench-cni bench-embedded clean \
 	kube-tools kube-up kube-down test-kube bench-kube soak
 
 help: ## This list
@@ -43,9 +43,13 @@ fmt: ## Format the Rust code
 	@tools/bootstrap
 	@cargo fmt --all -- crates/api/src/cni/provider/*.rs crates/core/src/plan/provider/*.rs
 
-tidy: ## Room dependencies, file sizes, words that must not land
+tidy: ## Room dependencies, file sizes, words that must not land, broken links
 	@tools/bootstrap
 	@$(XTASK) tidy
+
+docs: ## The pages of docs/ as a book in HTML; compiles mdBook the first time
+	@tools/bootstrap
+	@$(XTASK) docs
 
 bench-cni: setup ## Against the reference plugins, interleaved; writes bench/results/cni.json
 	@$(XTASK) bench-cni

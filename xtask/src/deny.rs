@@ -2,15 +2,20 @@
 //! Compiled once per version into the cache; the advisory database is used where it is present,
 //! never fetched.
 
+use crate::rust_tools::{self, Tool};
 use crate::{run, workspace::Workspace};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DENY_VERSION: &str = "0.20.2";
+const CARGO_DENY: Tool<'_> = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    options: &[],
+};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let program = cargo_deny(workspace)?;
+    let program = rust_tools::installed(workspace, &CARGO_DENY)?;
     let check = ["--locked", "check", "--hide-inclusion-graph"];
     run::logged(
         workspace,
@@ -29,33 +34,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
             .args(check)
             .arg("advisories"),
     )
-}
-
-/// The installed program; compiled quickly rather than well, it runs for a second.
-fn cargo_deny(workspace: &Workspace) -> Result<PathBuf> {
-    let dir = workspace.tools().join(format!("cargo-deny-{DENY_VERSION}"));
-    let program = dir.join("bin/cargo-deny");
-    if program.exists() {
-        return Ok(program);
-    }
-    let output = workspace.cache.join("cargo-deny-build");
-    let mut install = Command::new("cargo");
-    install
-        .args(["install", "--quiet", "--locked", "--version", DENY_VERSION])
-        .args([
-            Path::new("--root"),
-            &dir,
-            Path::new("--target-dir"),
-            &output,
-        ])
-        .arg("cargo-deny")
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    run::logged(workspace, &mut install)?;
-    std::fs::remove_dir_all(&output)
-        .with_context(|| format!("cannot remove {}", output.display()))?;
-    Ok(program)
 }
 
 fn advisories_are_present() -> bool {

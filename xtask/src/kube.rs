@@ -89,7 +89,7 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
     // Tests of what only the agent itself sees.
     let mut agent = run::suite(workspace, &["plexus-agent/e2e"], &[])?;
     agent
-        .args(["--lib", "--", "cluster::tests"])
+        .args(["--lib", "--", "cluster::tests::server"])
         .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     let mut definitions = kubelab(workspace);
     definitions

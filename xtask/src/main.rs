@@ -7,6 +7,7 @@ mod bench;
 mod build;
 mod demo;
 mod deny;
+mod docs;
 mod env;
 mod go_tools;
 mod kube;
@@ -17,6 +18,7 @@ mod lint;
 mod lock;
 mod manifests;
 mod run;
+mod rust_tools;
 mod setup;
 mod shim;
 mod test;
@@ -36,9 +38,10 @@ const USAGE: &str = "usage: cargo xtask <verb>
   test       all tests, rustfmt, tidy
   test-lab   what goes wrong on three virtual nodes: a quarter of an hour
   lint       rustfmt, clippy, cargo-deny, tidy
+  docs       the pages of docs/ as a book in HTML, into the build directory (compiles mdBook once)
   deny       licences and sources of the dependencies
   manifests  deploy/install.yaml from deploy/crds and deploy/parts
-  tidy       room dependencies, file sizes, words that must not land
+  tidy       room dependencies, file sizes, words that must not land, broken links
   bench-cni  the CNI benchmark against the reference plugins
   bench-embedded  the embedded API against a kube-apiserver with etcd
   kube-tools build the components of a real cluster, where missing (a quarter of an hour)
@@ -79,6 +82,7 @@ fn run_verb() -> Result<()> {
         "test" => test::run(&workspace),
         "test-lab" => lab::test(&workspace),
         "lint" => lint::run(&workspace),
+        "docs" => docs::run(&workspace),
         "deny" => deny::run(&workspace),
         "tidy" => tidy::run(&workspace),
         "manifests" => manifests::run(&workspace),

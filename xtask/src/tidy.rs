@@ -1,7 +1,8 @@
 //! The checks that keep the house as it was built: which room may know which, how large a file
-//! may grow, where `unsafe` may live, who tells providers apart, and which words never land. Reads files that git knows or
+//! may grow, where `unsafe` may live, who tells providers apart, which words never land, and where links lead. Reads files that git knows or
 //! would add; changes nothing.
 
+mod docs;
 mod providers;
 mod pure;
 mod rooms;
@@ -13,6 +14,7 @@ pub(crate) use providers::HOMES as PROVIDER_FILES;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A file of the tree; `path` is relative to its root.
@@ -57,6 +59,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     }
     problems.extend(rooms::problems(&texts)?);
     problems.extend(providers::problems(&texts));
+    problems.extend(docs::problems(&texts));
     for problem in &problems {
         eprintln!("error: {problem}");
     }
@@ -65,6 +68,11 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     }
     println!("tidy: {} files, no problem", texts.len());
     Ok(())
+}
+
+/// The files outside the book of `docs/` that its pages link to, from the root of the tree.
+pub(crate) fn linked_outside_the_book(workspace: &Workspace) -> Result<BTreeSet<String>> {
+    Ok(docs::linked_outside(&tracked(workspace)?))
 }
 
 /// Text files that are tracked, or would be by `git add .`.

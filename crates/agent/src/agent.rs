@@ -9,7 +9,7 @@ use crate::failure;
 use crate::host::cluster_network::OtherCni;
 use crate::host::conflist::Conflist;
 use crate::host::conflists::Conflists;
-use crate::journal::Journal;
+use crate::journal::{Journal, Key, Stored};
 use crate::node::devices::Devices;
 use crate::node::parents::Parents;
 use crate::node::state::NodeState;
@@ -17,17 +17,18 @@ use crate::node::underlay;
 use crate::node::uplink::Uplink;
 use crate::options::Options;
 use crate::report::metrics::Metrics;
-use crate::serve::admission::{Admission, ContainerLock, Slot};
+use crate::serve::admission::{Admission, ContainerLock, Refused, Slot};
 use crate::serve::call::Call;
 use crate::serve::gate::Gate;
 use crate::serve::http::Response;
+use crate::sync::lock;
 use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_cni::delegate::Runner;
 use plexus_kernel::{Features, NodeSide};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use std::time::Duration;
 use tracing::Span;
 
@@ -80,9 +81,9 @@ pub(crate) struct Agent {
     /// What happens without anyone asking.
     pub(crate) tasks: Tasks,
     /// Removed, but the journal could not be told: it is told later.
-    pub(crate) removed: Mutex<BTreeSet<(ContainerId, IfName)>>,
+    pub(crate) removed: Mutex<BTreeSet<Key>>,
     /// What could not be settled at start: looked at again later.
-    pub(crate) unsettled: Mutex<BTreeSet<(ContainerId, IfName)>>,
+    pub(crate) unsettled: Mutex<BTreeSet<Key>>,
     pub(crate) metrics: Metrics,
     pub(crate) ready: AtomicBool,
     /// Closed while the node is being restored: nobody changes anything meanwhile.
@@ -92,18 +93,47 @@ pub(crate) struct Agent {
 /// What became of a request, and what must wait for the answer's delivery.
 pub(crate) struct Handled<'a> {
     pub(crate) response: Response,
-    /// A new attachment: undone if the answer cannot be delivered.
-    pub(crate) undelivered: Option<(ContainerId, IfName)>,
+    /// What an ADD made: undone if the answer cannot be delivered.
+    pub(crate) undelivered: Option<NewAttachments>,
     /// The container stays ours until then.
     pub(crate) held: Option<(Option<Slot<'a>>, ContainerLock<'a>)>,
     /// The networks of what was attached or detached, for the log.
     pub(crate) networks: Option<String>,
 }
 
+/// What an ADD made, by what the journal knows it.
+pub(crate) struct NewAttachments {
+    pub(crate) container: ContainerId,
+    pub(crate) ifname: IfName,
+    pub(crate) pod_uid: Option<String>,
+}
+
+impl Handled<'_> {
+    fn answer(status: u16, json: String) -> Self {
+        Self {
+            response: Response::json(status, json),
+            undelivered: None,
+            held: None,
+            networks: None,
+        }
+    }
+}
+
 impl Agent {
     /// The journal, or the reason why nothing can be begun.
     pub(crate) fn journal(&self) -> Result<&Journal, Error> {
         self.journal.as_ref().map_err(Clone::clone)
+    }
+
+    /// All records that can be read.
+    pub(crate) fn stored(&self) -> Result<Vec<Stored>, Error> {
+        Ok(self.journal()?.all()?)
+    }
+
+    /// All records; none if one cannot be read.
+    pub(crate) fn stored_if_readable(&self) -> Result<Option<Vec<Stored>>, Error> {
+        let stored = self.stored()?;
+        Ok(self.is_journal_readable().then_some(stored))
     }
 
     /// Whether the journal tells everything: a row that cannot be read may have any address, port or network. To be
@@ -114,15 +144,13 @@ impl Agent {
     }
 
     /// What is still to be settled.
-    pub(crate) fn unsettled(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
-        self.unsettled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        lock(&self.unsettled)
     }
 
     /// What is removed but still journaled.
-    pub(crate) fn removed(&self) -> MutexGuard<'_, BTreeSet<(ContainerId, IfName)>> {
-        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn removed(&self) -> MutexGuard<'_, BTreeSet<Key>> {
+        lock(&self.removed)
     }
 
     /// Serves one CNI request; never panics on input. `gone` tells whether the caller has left. `span` becomes the
@@ -148,11 +176,8 @@ impl Agent {
             }
             served
         });
-        let handled = served.unwrap_or_else(|error| Handled {
-            response: Response::json(failure::status(error.code), error.to_json(version)),
-            undelivered: None,
-            held: None,
-            networks: None,
+        let handled = served.unwrap_or_else(|error| {
+            Handled::answer(failure::status(error.code), error.to_json(version))
         });
         self.metrics
             .served(command, handled.response.status == 200, started.elapsed());
@@ -160,9 +185,9 @@ impl Agent {
     }
 
     /// An ADD whose answer nobody read: nobody will use what it made.
-    pub(crate) fn undo_undelivered(&self, (container, ifname): &(ContainerId, IfName)) {
+    pub(crate) fn undo_undelivered(&self, made: &NewAttachments) {
         tracing::warn!("the answer to ADD could not be delivered: undoing it");
-        if let Err(error) = self.detach_record(container, ifname) {
+        if let Err(error) = self.detach_record(&made.container, &made.ifname) {
             tracing::error!(%error, "undoing failed, will be tried again");
             self.tasks.removals.wake();
         }
@@ -186,45 +211,34 @@ impl Agent {
         gone: &mut dyn FnMut() -> bool,
     ) -> Result<Handled<'a>, Error> {
         belongs_to_version(call)?;
-        let plain = |response| Handled {
-            response,
-            undelivered: None,
-            held: None,
-            networks: None,
-        };
-        let nothing = || plain(Response::json(200, String::new()));
-        let is_status = call.command == Command::Status;
+        let mut handled = Handled::answer(200, String::new());
+        if call.command == Command::Status {
+            return self.status(call).map(|()| handled);
+        }
         // Held until the call is served.
-        let inside = match is_status {
-            true => None,
-            false => self.restored.enter(RESTORE_TIMEOUT, &mut *gone),
-        };
-        if !is_status && inside.is_none() {
+        let Some(_inside) = self.restored.enter(RESTORE_TIMEOUT, &mut *gone) else {
             return Err(Error::new(
                 Code::TryAgainLater,
                 "the node's networks are still being restored",
                 "try again; the agent's log says what takes so long",
             ));
-        }
+        };
         match call.command {
-            Command::Add => self.serve_add(call, gone),
+            Command::Add => return self.serve_add(call, gone),
             Command::Del => {
                 let lock = self.lock_container(call, gone)?;
                 self.detach(call)?;
-                Ok(Handled {
-                    held: Some((None, lock)),
-                    networks: Some(call.network()),
-                    ..nothing()
-                })
+                handled.held = Some((None, lock));
+                handled.networks = Some(call.network());
             }
             Command::Check => {
                 let _lock = self.lock_container(call, gone)?;
                 self.check(call)?;
-                Ok(nothing())
             }
-            Command::Gc => self.collect(call).map(|()| nothing()),
-            Command::Status => self.status(call).map(|()| nothing()),
+            Command::Gc => self.collect(call)?,
+            Command::Status => {}
         }
+        Ok(handled)
     }
 
     fn serve_add<'a>(
@@ -239,16 +253,21 @@ impl Agent {
         let slot = self.admission.take_slot().map_err(failure::refused)?;
         let lock = self.lock_container(call, gone)?;
         if gone() {
-            return Err(failure::refused(
-                crate::serve::admission::Refused::CallerGone,
-            ));
+            return Err(failure::refused(Refused::CallerGone));
         }
         self.drain_queue_of(call.container()?)?;
         let (outcome, fresh, networks) = self.attach(call, &slot)?;
         let version = call.conf()?.version;
         Ok(Handled {
             response: Response::json(200, outcome.to_json(version)),
-            undelivered: fresh.then(|| call.key()).transpose()?,
+            undelivered: match fresh {
+                true => Some(NewAttachments {
+                    container: call.container()?.clone(),
+                    ifname: call.ifname()?.clone(),
+                    pod_uid: call.args.pod_uid.clone(),
+                }),
+                false => None,
+            },
             held: Some((Some(slot), lock)),
             networks: Some(networks),
         })

@@ -3,7 +3,7 @@
 
 use crate::journal::JournalError;
 use crate::serve::admission::Refused;
-use crate::serve::http::HttpError;
+use crate::serve::http::{HttpError, Response};
 use crate::serve::peer::Refusal;
 use plexus_api::cni::{Code, Error, Version};
 use plexus_core::refusal::{self, Fault};
@@ -40,21 +40,33 @@ pub(crate) fn journal(error: &JournalError) -> Error {
         JournalError::Newer { .. } => {
             "start the agent version that wrote it, or a newer one".to_owned()
         }
-        JournalError::Write { path, .. }
-        | JournalError::Open { path, .. }
-        | JournalError::Read { path, .. }
-            if is_of_disk(error) =>
-        {
-            format!(
-                "check the free space and the health of the disk under {}",
-                path.display()
-            )
-        }
-        JournalError::Write { .. } | JournalError::Open { .. } | JournalError::Read { .. } => {
-            "report this as a bug, with the log".to_owned()
-        }
+        JournalError::Sqlite { path, .. } if is_of_disk(error) => format!(
+            "check the free space and the health of the disk under {}",
+            path.display()
+        ),
+        JournalError::Sqlite { .. } => "report this as a bug, with the log".to_owned(),
     };
     Error::new(Code::Io, chain(error), next)
+}
+
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        journal(&error)
+    }
+}
+
+/// All that went wrong, as one failure; nothing if all went well.
+pub(crate) fn all_of(problems: &[String], next: &str) -> Result<(), Error> {
+    match problems {
+        [] => Ok(()),
+        _ => Err(Error::new(Code::Failed, problems.join("; "), next)),
+    }
+}
+
+/// Netlink does not answer as it should.
+pub(crate) fn netlink(error: &(dyn std::error::Error + 'static)) -> Error {
+    let next = "is the agent allowed to use netlink (CAP_NET_ADMIN)?";
+    failed(error, next)
 }
 
 /// Whether the disk or the file is to blame, as opposed to what was to be written.
@@ -62,9 +74,7 @@ pub(crate) fn is_of_disk(error: &JournalError) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DiskFull, ReadOnly, SystemIoFailure};
     match error {
         JournalError::Damaged { .. } => true,
-        JournalError::Write { source, .. }
-        | JournalError::Open { source, .. }
-        | JournalError::Read { source, .. } => matches!(
+        JournalError::Sqlite { source, .. } => matches!(
             source.sqlite_error_code(),
             Some(DiskFull | SystemIoFailure | ReadOnly | CannotOpen)
         ),
@@ -97,8 +107,8 @@ pub(crate) fn at(context: impl Display, error: Error) -> Error {
     }
 }
 
-/// The HTTP status and body for a request that could not be read.
-pub(crate) fn unreadable(error: &HttpError) -> (u16, String) {
+/// The answer to a request that could not be read.
+pub(crate) fn unreadable(error: &HttpError) -> Response {
     let cni = Error::new(
         Code::Decode,
         chain(error),
@@ -107,17 +117,17 @@ pub(crate) fn unreadable(error: &HttpError) -> (u16, String) {
             plexus_api::cni::MAX_CONFIG
         ),
     );
-    (error.status(), cni.to_json(Version::V1_1_0))
+    Response::json(error.status(), cni.to_json(Version::V1_1_0))
 }
 
-/// The HTTP status and body for a caller from elsewhere.
-pub(crate) fn foreign_caller(refusal: &Refusal) -> (u16, String) {
+/// The answer to a caller from elsewhere.
+pub(crate) fn foreign_caller(refusal: &Refusal) -> Response {
     let cni = Error::new(
         Code::InvalidEnvironment,
         refusal.to_string(),
         "call the agent of that namespace: `agentSocket` in the configuration, PLEXUS_AGENT_SOCKET, or the file plexus-cni.socket beside the binary",
     );
-    (403, cni.to_json(Version::V1_1_0))
+    Response::json(403, cni.to_json(Version::V1_1_0))
 }
 
 /// The HTTP status that goes with a CNI code.
@@ -139,8 +149,8 @@ mod tests {
         let next = |code: std::ffi::c_int| {
             let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
             let path = "/state/journal.db".into();
-            let what = "a row";
-            journal(&JournalError::Write { what, path, source }).details
+            let what = "write a row to".to_owned();
+            journal(&JournalError::Sqlite { what, path, source }).details
         };
         // SQLITE_READONLY, SQLITE_IOERR, SQLITE_IOERR_WRITE, SQLITE_FULL, SQLITE_CANTOPEN
         for code in [8, 10, 778, 13, 14] {

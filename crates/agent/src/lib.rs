@@ -21,6 +21,7 @@ mod report;
 mod serve;
 mod span;
 mod start;
+mod sync;
 mod verb;
 
 pub use cluster::ClusterError;

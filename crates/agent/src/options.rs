@@ -5,7 +5,7 @@ use plexus_client::Server;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The agent's settings; the command line fills them in.
@@ -90,9 +90,7 @@ impl Options {
     /// Where the configurations of running delegates are: beside the socket, in memory as a rule,
     /// so that a full disk does not keep a pod from being removed.
     pub fn spool(&self) -> PathBuf {
-        let mut path = self.socket.as_os_str().to_owned();
-        path.push(".delegates");
-        path.into()
+        beside(&self.socket, ".delegates")
     }
 
     /// Where the routers of overlay networks are pinned: beside the socket.
@@ -105,4 +103,11 @@ impl Options {
     pub fn journal(&self) -> PathBuf {
         self.state_dir.join("journal.db")
     }
+}
+
+/// The file beside another whose name goes on with `more`.
+pub(crate) fn beside(path: &Path, more: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(more);
+    name.into()
 }

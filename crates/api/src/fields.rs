@@ -15,7 +15,7 @@ pub struct Fields<'a> {
     known: Vec<&'static str>,
     rest_accepted: bool,
     any_case: bool,
-    problems: Vec<Problem>,
+    problems: Problems,
 }
 
 impl<'a> Fields<'a> {
@@ -27,7 +27,7 @@ impl<'a> Fields<'a> {
             known: Vec::new(),
             rest_accepted: false,
             any_case: false,
-            problems: Vec::new(),
+            problems: Problems::default(),
         }
     }
 
@@ -46,15 +46,13 @@ impl<'a> Fields<'a> {
 
     /// The path of a key.
     pub fn path_of(&self, key: &str) -> String {
-        let key = if key.len() > 64 {
-            quoted(key)
-        } else {
-            key.to_owned()
+        let key = match key.len() {
+            0..=64 => key.to_owned(),
+            _ => quoted(key),
         };
-        if self.path.is_empty() {
-            key
-        } else {
-            format!("{}.{key}", self.path)
+        match self.path.as_str() {
+            "" => key,
+            path => format!("{path}.{key}"),
         }
     }
 
@@ -91,11 +89,9 @@ impl<'a> Fields<'a> {
 
     /// Takes a boolean; absent is false.
     pub fn flag(&mut self, key: &'static str) -> bool {
-        let Some(value) = self.value(key) else {
-            return false;
-        };
-        self.expect(key, value, "true or false", Value::as_bool)
-            .unwrap_or(false)
+        let value = self.value(key);
+        let flag = value.and_then(|value| self.expect(key, value, "true or false", Value::as_bool));
+        flag.unwrap_or(false)
     }
 
     /// Takes a number from 0 to 4294967295.
@@ -129,12 +125,11 @@ impl<'a> Fields<'a> {
     /// Takes a list of values that are written as text; absent is empty.
     pub fn parsed_list<T: FromText>(&mut self, key: &'static str) -> Vec<T> {
         let items = self.list(key).unwrap_or_default();
-        let mut list = Vec::with_capacity(items.len());
+        let mut list = Vec::new();
         for (i, item) in items.iter().enumerate() {
             let at = format!("{key}[{i}]");
             let text = self.expect(&at, item, "a string", Value::as_str);
-            let read = text.and_then(|text| self.read(&at, T::from_text(text)));
-            list.extend(read);
+            list.extend(text.and_then(|text| self.read(&at, T::from_text(text))));
         }
         list
     }
@@ -152,11 +147,7 @@ impl<'a> Fields<'a> {
         read: impl FnOnce(&mut Fields<'a>) -> T,
     ) -> Option<T> {
         let map = self.map_of(key)?;
-        let mut fields = Fields::new(map, self.path_of(key));
-        fields.any_case = self.any_case;
-        let value = read(&mut fields);
-        self.absorb(fields.finish());
-        Some(value)
+        Some(self.read_object(key, map, read))
     }
 
     /// Takes a list of objects, each with a reader of its own; absent is `None`. What a reader
@@ -199,19 +190,13 @@ impl<'a> Fields<'a> {
 
     /// Reports a problem of a key.
     pub fn problem(&mut self, key: &str, text: impl Into<String>) {
-        let path = self.path_of(key);
-        self.problems.push(Problem {
-            path,
-            text: text.into(),
-            unknown_key: false,
-        });
+        self.problems.add(self.path_of(key), text);
     }
 
     /// Reports a key, or a value of it, that is legal but not ours to do.
     pub fn unsupported(&mut self, key: &str, text: impl Into<String>) {
-        let path = self.path_of(key);
-        self.problems.push(Problem {
-            path,
+        self.problems.0.push(Problem {
+            path: self.path_of(key),
             text: text.into(),
             unknown_key: true,
         });
@@ -222,14 +207,21 @@ impl<'a> Fields<'a> {
         self.problem(key, format!("is missing: {remedy}"));
     }
 
+    /// Reports a key that must be there, if it is absent or empty text.
+    pub(crate) fn require(&mut self, key: &str, remedy: &str) {
+        if self.lacks(key) {
+            self.missing(key, remedy);
+        }
+    }
+
     /// Takes over the problems of someone who read a part of this object.
     pub fn absorb(&mut self, problems: Problems) {
-        self.problems.extend(problems.0);
+        self.problems.0.extend(problems.0);
     }
 
     /// Whether anything was wrong so far.
     pub fn is_sound(&self) -> bool {
-        self.problems.is_empty()
+        self.problems.0.is_empty()
     }
 
     /// All that is wrong, unknown keys last.
@@ -241,34 +233,21 @@ impl<'a> Fields<'a> {
                         Some(known) => format!("is not a known key: did you mean {known:?}?"),
                         None => "is not a known key: remove it, or correct its name".to_owned(),
                     };
-                    let path = self.path_of(key);
-                    self.problems.push(Problem {
-                        path,
-                        text,
-                        unknown_key: true,
-                    });
+                    self.unsupported(key, text);
                 }
             }
         }
-        Problems(self.problems)
+        self.problems
     }
 
     fn is(&self, key: &str, known: &str) -> bool {
-        if self.any_case {
-            key.eq_ignore_ascii_case(known)
-        } else {
-            key == known
-        }
+        key == known || self.any_case && key.eq_ignore_ascii_case(known)
     }
 
     fn matching(&self, key: &str) -> impl Iterator<Item = &'a Value> {
-        let values = self
-            .map
-            .iter()
-            .filter(move |(name, _)| name.eq_ignore_ascii_case(key));
-        values
-            .map(|(_, value)| value)
-            .filter(|value| !value.is_null())
+        let named =
+            |(name, value): &(&String, &Value)| !value.is_null() && name.eq_ignore_ascii_case(key);
+        self.map.iter().filter(named).map(|(_, value)| value)
     }
 
     fn find(&self, key: &str) -> Option<&'a Value> {
@@ -292,6 +271,20 @@ impl<'a> Fields<'a> {
         got
     }
 
+    /// Reads an object that is found at `key`, whose unknown keys are reported.
+    pub(crate) fn read_object<T>(
+        &mut self,
+        key: &str,
+        map: &'a Map<String, Value>,
+        read: impl FnOnce(&mut Fields<'a>) -> T,
+    ) -> T {
+        let mut fields = Fields::new(map, self.path_of(key));
+        fields.any_case = self.any_case;
+        let value = read(&mut fields);
+        self.absorb(fields.finish());
+        value
+    }
+
     fn read_objects<T>(
         &mut self,
         key: &str,
@@ -301,13 +294,9 @@ impl<'a> Fields<'a> {
         let mut list = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
             let at = format!("{key}[{i}]");
-            let Some(map) = self.expect(&at, item, "an object", Value::as_object) else {
-                continue;
-            };
-            let mut fields = Fields::new(map, self.path_of(&at));
-            fields.any_case = self.any_case;
-            list.extend(read(&mut fields, i));
-            self.absorb(fields.finish());
+            if let Some(map) = self.expect(&at, item, "an object", Value::as_object) {
+                list.extend(self.read_object(&at, map, |fields| read(fields, i)));
+            }
         }
         list
     }
@@ -330,7 +319,7 @@ fn described(value: &Value) -> String {
 }
 
 /// The known key that was probably meant.
-fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     if key.len() > 40 {
         return None;
     }

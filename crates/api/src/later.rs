@@ -22,8 +22,9 @@ const CNI_CONFIG: &str = "it is kept, and waits: claims that refer to it need th
 const MULTI_NIC: &str = "it is kept, and waits: the provider multi-nic is not part of this version, \
     so that no interface is made from it; until then write one NetworkAttachmentDefinition (macvlan, \
     ipvlan) per NIC";
-const MULTI_VPC: &str = "it is kept, and waits: NICs in other VPCs (provider eni) are not part of \
-    this version, so that a pod that names it does not start";
+/// What is said of a NIC in another VPC.
+pub(crate) const MULTI_VPC: &str = "it is kept, and waits: NICs in other VPCs (provider eni) are \
+    not part of this version, so that a pod that names it does not start";
 
 /// A kind that is served later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

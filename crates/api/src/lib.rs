@@ -8,7 +8,6 @@
 
 pub mod cni;
 mod document;
-mod fault;
 mod fields;
 pub mod later;
 mod literal;

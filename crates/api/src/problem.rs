@@ -28,12 +28,36 @@ impl fmt::Display for Problem {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problems(pub Vec<Problem>);
 
+/// The only thing that is wrong.
+pub(crate) fn fault(path: impl Into<String>, text: impl Into<String>) -> Problems {
+    let mut problems = Problems::default();
+    problems.add(path, text);
+    problems
+}
+
 impl Problems {
+    /// Adds one.
+    pub(crate) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.0.push(Problem {
+            path: path.into(),
+            text: text.into(),
+            unknown_key: false,
+        });
+    }
+
+    /// The value that was read, if nothing is wrong.
+    pub(crate) fn unless_any<T>(self, value: T) -> Result<T, Self> {
+        match self.0.is_empty() {
+            true => Ok(value),
+            false => Err(self),
+        }
+    }
+
     /// The same, each once: a field may have been looked at by more than one reader.
     pub fn without_repetition(mut self) -> Self {
         let mut seen = BTreeSet::new();
-        self.0
-            .retain(|problem| seen.insert((problem.path.clone(), problem.text.clone())));
+        let mut is_new = |one: &Problem| seen.insert((one.path.clone(), one.text.clone()));
+        self.0.retain(&mut is_new);
         self
     }
 }
@@ -43,12 +67,8 @@ const SHOWN: usize = 20;
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, problem) in self.0.iter().take(SHOWN).enumerate() {
-            if i > 0 {
-                f.write_str("; ")?;
-            }
-            write!(f, "{problem}")?;
-        }
+        let shown: Vec<String> = self.0.iter().take(SHOWN).map(ToString::to_string).collect();
+        f.write_str(&shown.join("; "))?;
         match self.0.len().saturating_sub(SHOWN) {
             0 => Ok(()),
             more => write!(f, "; and {more} more problems"),

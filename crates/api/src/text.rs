@@ -2,7 +2,7 @@
 //! with it. Never looks at anything but the text.
 
 use ipnet::IpNet;
-use plexus_types::{ContainerId, IfName, Mac, NetworkName, PluginType};
+use plexus_types::{ContainerId, Family, IfName, Mac, NetworkName, PluginType};
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
@@ -14,11 +14,28 @@ pub trait FromText: Sized {
 
 /// Text of unknown length, cut so that it cannot flood a message.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut short: String = text.chars().take(64).collect();
+    let mut short = shortened(text);
     if short.len() < text.len() {
         short.push('…');
     }
     format!("{short:?}")
+}
+
+/// What is wrong with a prefix that is not a network's.
+pub(crate) fn host_bits(net: &IpNet) -> Option<String> {
+    let text = || format!("{net} has host bits set: write {}", net.trunc());
+    (net.addr() != net.network()).then(text)
+}
+
+/// What is wrong with a next hop that is not of the family of its destination.
+pub(crate) fn other_family(next_hop: IpAddr, dst: &IpNet) -> Option<String> {
+    let text = || format!("{next_hop} is not of the family of {dst}: write one that is");
+    (Family::of(next_hop) != Family::of(dst.addr())).then(text)
+}
+
+/// As much of a key of unknown length as a path has room for.
+pub(crate) fn shortened(key: &str) -> String {
+    key.chars().take(64).collect()
 }
 
 macro_rules! from_text_by_parse {
@@ -41,14 +58,13 @@ impl FromText for String {
 
 impl FromText for IpAddr {
     fn from_text(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map(|ip: IpAddr| ip.to_canonical())
-            .map_err(|_| {
-                format!(
-                    "{} is not an IP address: write 10.0.0.1 or fd00::1",
-                    quoted(text)
-                )
-            })
+        match text.parse::<IpAddr>() {
+            Ok(ip) => Ok(ip.to_canonical()),
+            Err(_) => Err(format!(
+                "{} is not an IP address: write 10.0.0.1 or fd00::1",
+                quoted(text)
+            )),
+        }
     }
 }
 
@@ -76,6 +92,18 @@ impl FromText for (IpAddr, Option<u8>) {
             IpNet::from_text(text).map(|net| (net.addr(), Some(net.prefix_len())))
         } else {
             IpAddr::from_text(text).map(|ip| (ip, None))
+        }
+    }
+}
+
+/// A prefix, or an address that counts as one.
+pub(crate) struct NetOrAddress(pub(crate) IpNet);
+
+impl FromText for NetOrAddress {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.contains('/') {
+            true => IpNet::from_text(text).map(Self),
+            false => IpAddr::from_text(text).map(|address| Self(address.into())),
         }
     }
 }

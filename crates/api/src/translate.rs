@@ -30,22 +30,22 @@ fn pod(object: &mut Value) -> Result<Option<String>, String> {
         spec.remove("networks");
         return Ok(None);
     };
-    let names: Option<Vec<&str>> = networks
-        .as_array()
-        .and_then(|list| list.iter().map(Value::as_str).collect());
+    let names = networks.as_array();
+    let names = names.and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     let names = names.ok_or("must be a list of networks' names")?;
     let annotation = json!(names).to_string();
     spec.remove("networks");
-    let metadata = entry(object, "metadata").ok_or("metadata is not an object")?;
-    let annotations = entry(metadata, "annotations").ok_or("annotations are not an object")?;
+    let metadata = object
+        .as_object_mut()
+        .and_then(|pod| object_at(pod, "metadata"));
+    let metadata = metadata.ok_or("metadata is not an object")?;
+    let annotations = object_at(metadata, "annotations").ok_or("annotations are not an object")?;
     match annotations.get(PLEXUS_NETWORKS) {
         Some(written) if *written != json!(annotation) => Err(format!(
             "and the annotation {PLEXUS_NETWORKS} name different networks: keep one of them"
         )),
         _ => {
-            if let Some(map) = annotations.as_object_mut() {
-                map.insert(PLEXUS_NETWORKS.to_owned(), json!(annotation));
-            }
+            annotations.insert(PLEXUS_NETWORKS.to_owned(), json!(annotation));
             Ok(Some(format!(
                 "spec.networks is no field of a Pod: read as the annotation {PLEXUS_NETWORKS}"
             )))
@@ -53,14 +53,16 @@ fn pod(object: &mut Value) -> Result<Option<String>, String> {
     }
 }
 
-/// The object at a key, made if it is not there.
-fn entry<'v>(object: &'v mut Value, key: &str) -> Option<&'v mut Value> {
-    let map = object.as_object_mut()?;
+/// The object at a key, made if it is not there; none if something else is.
+pub(crate) fn object_at<'m>(
+    map: &'m mut Map<String, Value>,
+    key: &str,
+) -> Option<&'m mut Map<String, Value>> {
     let value = map.entry(key).or_insert(Value::Null);
     if value.is_null() {
         *value = Value::Object(Map::new());
     }
-    value.is_object().then_some(value)
+    value.as_object_mut()
 }
 
 #[cfg(test)]

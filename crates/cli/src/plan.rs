@@ -274,7 +274,8 @@ fn one(
     };
     let container = format!("{}.{}", namespace(pod), name(pod));
     let request = AttachRequest::of(&conf, &all.references, sandbox(&container)?);
-    let made = preview(request, &uplink, &seen, issued).map_err(|error| match error {
+    let facts = |spec: &_| uplink.facts(spec);
+    let made = preview(request, &facts, &seen, issued).map_err(|error| match error {
         AttachError::Plan { source, .. } => Refused::by(&source),
         error => Refused::by(&error),
     })?;

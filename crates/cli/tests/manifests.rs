@@ -7,8 +7,9 @@
     reason = "a test that cannot go on ends"
 )]
 
-use plexus_api::manifest::Level;
-use plexus_cli::input::sources;
+use plexus_api::cni::{Args, NetConf};
+use plexus_api::manifest::{Level, read};
+use plexus_cli::input::{Source, sources};
 use plexus_cli::plan::{DescribedNode, Planned, plan};
 use plexus_cli::text::Screen;
 use plexus_cli::validate::{Report, validate};
@@ -85,6 +86,63 @@ fn all_of_them_have_four_problems() {
         "Network net1 is written twice",
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+}
+
+/// The blocks in a language of the README and of the pages of the book, with the files that have them.
+fn blocks(language: &str) -> Vec<(PathBuf, String)> {
+    let root = here().join("../..");
+    let pages = std::fs::read_dir(root.join("docs/src")).unwrap();
+    let mut files: Vec<PathBuf> = pages.map(|page| page.unwrap().path()).collect();
+    files.push(root.join("README.md"));
+    files.sort();
+    let fence = format!("```{language}\n");
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for block in text.split(&fence).skip(1) {
+            let block = block.split("```").next().unwrap_or_default();
+            found.push((file.clone(), block.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_manifests_of_readme_and_book_are_valid() {
+    let all = blocks("yaml");
+    assert!(all.len() >= 4, "{all:#?}");
+    for (file, text) in all {
+        let manifest = read(&text);
+        assert!(
+            !manifest.objects.is_empty(),
+            "{file:?}: no object in\n{text}"
+        );
+        let source = Source {
+            name: file.display().to_string(),
+            objects: manifest.objects,
+            faults: manifest.faults,
+        };
+        let report = validate(&[source], "default");
+        let said = report.render(Screen::PIPE);
+        assert_eq!(counts(&report), [0, 0, 0, 0], "{said}\nin\n{text}");
+    }
+}
+
+#[test]
+fn the_cni_configurations_of_the_book_are_understood() {
+    let all = blocks("json");
+    assert!(all.len() >= 3, "{all:#?}");
+    for (file, text) in all {
+        let conf: Value = serde_json::from_str(&text).unwrap();
+        // As a runtime hands on the elements of a list.
+        let plugins = conf["plugins"].as_array().cloned();
+        for mut plugin in plugins.unwrap_or_else(|| vec![conf.clone()]) {
+            plugin["cniVersion"] = conf["cniVersion"].clone();
+            plugin["name"] = conf["name"].clone();
+            let understood = NetConf::parse(plugin.to_string().as_bytes(), &Args::default());
+            assert!(understood.is_ok(), "{file:?}: {understood:?} in\n{text}");
+        }
     }
 }
 

@@ -50,7 +50,7 @@ fn only_its_binary_is_executed_with_the_whole_configuration() {
     let steps = bench
         .runner
         .steps(&bench.network, &chain, bench.call(), &bench.runtime);
-    assert_eq!(steps.plugin(0), "wide");
+    assert_eq!(chain.executables().next(), Some("wide"));
     steps.check(&outcome).unwrap();
     assert!(bench.del(&chain, 1, Some(&outcome)).is_empty());
     assert_eq!(bench.status(&chain).unwrap(), Vec::<String>::new());

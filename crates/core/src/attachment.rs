@@ -63,6 +63,13 @@ pub struct Assigned {
     pub dns: Dns,
 }
 
+impl Assigned {
+    /// Whether there is an address of that family.
+    pub fn has(&self, family: Family) -> bool {
+        self.ips.iter().any(|ip| ip.family() == family)
+    }
+}
+
 /// One address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssignedIp {
@@ -70,6 +77,13 @@ pub struct AssignedIp {
     pub address: IpNet,
     /// The subnet's gateway.
     pub gateway: Option<IpAddr>,
+}
+
+impl AssignedIp {
+    /// Its family.
+    pub fn family(&self) -> Family {
+        Family::of(self.address.addr())
+    }
 }
 
 /// The mark that our links carry: enough to adopt them if the journal is lost.

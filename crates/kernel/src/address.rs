@@ -1,13 +1,14 @@
 //! Addresses: how one is set, removed and read.
 
-use crate::netlink::{Request, attributes, ip, u32_of};
+use crate::netlink::{Request, ip, u32_of};
+use crate::observe::attribute;
 use ipnet::IpNet;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{
     AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use plexus_core::plan::ObservedAddress;
+use plexus_types::Family;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Sets an address: IPv4 with its broadcast address, IPv6 without duplicate address detection.
@@ -15,28 +16,21 @@ pub(crate) fn add(link: &str, index: u32, net: IpNet) -> Request {
     let mut message = message(index, net);
     match net {
         IpNet::V4(v4) if v4.prefix_len() < 31 => {
-            message
-                .attributes
-                .push(AddressAttribute::Broadcast(v4.broadcast()));
+            let broadcast = AddressAttribute::Broadcast(v4.broadcast());
+            message.attributes.push(broadcast);
         }
         IpNet::V4(_) => {}
         IpNet::V6(_) => message.header.flags = AddressHeaderFlags::Nodad,
     }
     let what = format!("add address {net} to {link}");
-    Request::new(
-        Message::NewAddress(message),
-        NLM_F_CREATE | NLM_F_EXCL,
-        what,
-    )
+    Request::new(Message::NewAddress(message), 0, what).exclusive()
 }
 
-/// Takes an address away.
 pub(crate) fn delete(link: &str, index: u32, net: IpNet) -> Request {
     let what = format!("delete address {net} of {link}");
     Request::new(Message::DelAddress(message(index, net)), 0, what)
 }
 
-/// Asks for all addresses, or those of one link.
 pub(crate) fn list(link: Option<u32>) -> Request {
     let mut message = AddressMessage::default();
     message.header.index = link.unwrap_or_default();
@@ -45,17 +39,12 @@ pub(crate) fn list(link: Option<u32>) -> Request {
 
 /// Reads one address from an answer.
 pub(crate) fn read(payload: &[u8]) -> Option<ObservedAddress> {
-    let header = payload.get(..8)?;
-    let (mut address, mut local) = (None, None);
-    for (kind, value) in attributes(&payload[8..]) {
-        match kind {
-            libc::IFA_ADDRESS => address = ip(value),
-            libc::IFA_LOCAL => local = ip(value),
-            _ => {}
-        }
-    }
+    let (header, attributes) = payload.split_at_checked(8)?;
     // On a point-to-point link IFA_ADDRESS is the other side.
-    let net = IpNet::new(local.or(address)?, header[1]).ok()?;
+    let address = [libc::IFA_LOCAL, libc::IFA_ADDRESS]
+        .into_iter()
+        .find_map(|kind| ip(attribute(attributes, kind)?));
+    let net = IpNet::new(address?, header[1]).ok()?;
     Some(ObservedAddress {
         link: u32_of(&header[4..8]),
         net,
@@ -64,7 +53,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedAddress> {
 
 fn message(index: u32, net: IpNet) -> AddressMessage {
     let mut message = AddressMessage::default();
-    message.header.family = family(net.addr());
+    message.header.family = family(Family::of(net.addr()));
     message.header.prefix_len = net.prefix_len();
     message.header.index = index;
     message.header.scope = scope(net.addr());
@@ -83,9 +72,9 @@ fn scope(address: IpAddr) -> AddressScope {
     }
 }
 
-pub(crate) fn family(address: IpAddr) -> AddressFamily {
-    match address {
-        IpAddr::V4(_) => AddressFamily::Inet,
-        IpAddr::V6(_) => AddressFamily::Inet6,
+pub(crate) fn family(family: Family) -> AddressFamily {
+    match family {
+        Family::V4 => AddressFamily::Inet,
+        Family::V6 => AddressFamily::Inet6,
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::effect::effect;
 use crate::netlink::Request;
-use crate::{NodeSide, Socket, neighbour, sys};
+use crate::{NodeSide, Socket, echo, neighbour, sys};
 use plexus_core::plan::Link;
 use plexus_types::Mac;
 use rustix::net::{
@@ -36,10 +36,8 @@ pub(crate) fn advertise(links: &[Link], indices: &[u32]) -> Vec<String> {
                 continue;
             };
             let sent = open_icmpv6(&mut socket).and_then(|s| send_na(s, *index, address, mac));
-            warnings.extend(
-                sent.err()
-                    .map(|e| format!("could not announce {address} on {}: {e}", link.name)),
-            );
+            let failed = |e| format!("could not announce {address} on {}: {e}", link.name);
+            warnings.extend(sent.err().map(failed));
         }
     }
     warnings
@@ -79,9 +77,8 @@ fn correct_own(on_node: &mut Socket, known: &[Request]) -> io::Result<()> {
 }
 
 fn kernel_advertises(link: &Link) -> bool {
-    link.settings
-        .iter()
-        .any(|s| s.key.ends_with("/ndisc_notify") && s.value == "1")
+    let mut settings = link.settings.iter();
+    settings.any(|s| s.key.ends_with("/ndisc_notify") && s.value == "1")
 }
 
 fn open_icmpv6(socket: &mut Option<OwnedFd>) -> io::Result<&OwnedFd> {
@@ -109,14 +106,8 @@ fn packet_socket(node: &NodeSide) -> io::Result<&OwnedFd> {
         return Ok(socket);
     }
     // Protocol 0: it receives nothing.
-    let open = || {
-        rustix::net::socket_with(
-            AddressFamily::PACKET,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-    };
+    let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
+    let open = || rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
     let opened = node.inside(open).map_err(io::Error::other)??;
     Ok(node.packets.get_or_init(|| opened))
 }
@@ -161,18 +152,8 @@ fn advertisement_frame(address: Ipv6Addr, mac: Mac) -> Vec<u8> {
 }
 
 fn checksum(from: Ipv6Addr, to: Ipv6Addr, body: &[u8; 32]) -> u16 {
-    let words = |bytes: &[u8]| -> u32 {
-        bytes
-            .chunks(2)
-            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-            .sum()
-    };
-    let mut sum =
-        words(&from.octets()) + words(&to.octets()) + words(body) + body.len() as u32 + 58;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    let lengths = [0, 0, 0, body.len() as u8, 0, 0, 0, 58];
+    echo::checksum(&[&from.octets()[..], &to.octets(), &lengths, body].concat())
 }
 
 #[cfg(test)]

@@ -5,11 +5,7 @@ use std::io;
 /// The boot id cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the boot id from {BOOT_ID}: is /proc mounted?")]
-pub struct BootIdError {
-    /// Why.
-    #[source]
-    pub source: io::Error,
-}
+pub struct BootIdError(#[source] pub io::Error);
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
@@ -17,5 +13,5 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub fn boot_id() -> Result<String, BootIdError> {
     std::fs::read_to_string(BOOT_ID)
         .map(|text| text.trim().to_owned())
-        .map_err(|source| BootIdError { source })
+        .map_err(BootIdError)
 }

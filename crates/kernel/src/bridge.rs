@@ -1,29 +1,35 @@
 //! A bridge of the node: made if missing, brought to what the plan says, by difference.
 
+use crate::devconf::Ipv6;
 use crate::effect::effect;
 use crate::node::NodeError;
-use crate::observe::{link_by_name, list};
+use crate::observe::{addresses_of, link_by_name, optional};
 use crate::{Netns, Socket, address, link};
 use ipnet::IpNet;
 use plexus_core::plan::{Bridge, ObservedLink};
 use plexus_types::{Mac, NetnsCookie};
 
 /// Makes the bridge what the plan says; adds to `changes` what was done. The caller sets
-/// its sysctls.
+/// its sysctls: gives those that are known.
 pub(crate) fn ensure(
     socket: &mut Socket,
     node: &Netns,
     bridge: &Bridge,
     changes: &mut Vec<String>,
-) -> Result<(), NodeError> {
+) -> Result<Ipv6, NodeError> {
     let name = bridge.name.as_str();
     let failed = |source| NodeError::Bridge {
         name: bridge.name.clone(),
         source,
     };
-    let found = match link_by_name(socket, name).map_err(failed)? {
+    let read = |payload: &[u8]| Some((link::read(payload)?, Ipv6::read(payload)));
+    let there = optional(socket.get(&link::get_by_name(name), read)).map_err(failed)?;
+    let (found, sysctls) = match there {
         Some(found) => found,
-        None => create(socket, node, bridge, changes)?,
+        None => {
+            let made = create(socket, node, bridge, changes)?;
+            (made, Ipv6::default())
+        }
     };
     if found.kind != Bridge::LINK_KIND {
         let kind = if found.kind.is_empty() {
@@ -44,29 +50,19 @@ pub(crate) fn ensure(
         requests.push(link::set_promisc(name, found.index));
     }
     if !bridge.addresses.is_empty() {
-        let list = list(socket, address::list(Some(found.index)), address::read).map_err(failed)?;
-        let list: Vec<_> = list
-            .iter()
-            .filter(|a| a.link == found.index)
-            .map(|a| a.net)
-            .collect();
-        let (unwanted, missing) = compare(bridge, &list)?;
-        requests.extend(
-            unwanted
-                .iter()
-                .map(|net| address::delete(name, found.index, *net)),
-        );
-        requests.extend(
-            missing
-                .iter()
-                .map(|net| address::add(name, found.index, *net)),
-        );
+        let have = addresses_of(socket, found.index).map_err(failed)?;
+        let have: Vec<_> = have.iter().map(|address| address.net).collect();
+        let (unwanted, missing) = compare(bridge, &have)?;
+        let deletions = unwanted.into_iter();
+        requests.extend(deletions.map(|net| address::delete(name, found.index, net)));
+        let additions = missing.into_iter();
+        requests.extend(additions.map(|net| address::add(name, found.index, net)));
     }
     changes.extend(requests.iter().map(|request| request.what.clone()));
     match socket.batch(effect!("netlink.bridge"), &requests) {
         // Another thread was quicker with the same address.
-        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
-        other => other.map_err(failed),
+        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(sysctls),
+        other => other.map(|()| sysctls).map_err(failed),
     }
 }
 
@@ -82,12 +78,8 @@ fn own_mac(node: NetnsCookie, name: &str) -> Mac {
 /// The addresses to delete and those to add: the reference plugin's rule. A bridge has one IPv4
 /// subnet unless the plan itself names several; IPv6 subnets may be many but must not overlap.
 fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), NodeError> {
-    let missing: Vec<_> = bridge
-        .addresses
-        .iter()
-        .filter(|a| !have.contains(a))
-        .copied()
-        .collect();
+    let missing = bridge.addresses.iter().filter(|net| !have.contains(net));
+    let missing: Vec<_> = missing.copied().collect();
     let conflicts = |other: &IpNet, wanted: &IpNet| match (other, wanted) {
         (IpNet::V4(_), IpNet::V4(_)) => true,
         (IpNet::V6(_), IpNet::V6(_)) => {
@@ -95,11 +87,11 @@ fn compare(bridge: &Bridge, have: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpNet>), 
         }
         _ => false,
     };
-    let others = have
-        .iter()
-        .filter(|other| !bridge.addresses.contains(other));
     let mut unwanted = Vec::new();
-    for other in others {
+    for other in have
+        .iter()
+        .filter(|other| !bridge.addresses.contains(other))
+    {
         let Some(wanted) = missing.iter().find(|wanted| conflicts(other, wanted)) else {
             continue;
         };
@@ -129,7 +121,7 @@ fn create(
         source,
     };
     let mac = own_mac(node.cookie()?, name);
-    let request = link::create_bridge(name, bridge.mtu, mac);
+    let request = link::create_bridge(name, bridge.mtu, mac, None);
     let effect = effect!("netlink.bridge-create");
     match socket.batch(effect, std::slice::from_ref(&request)) {
         Ok(()) => changes.push(request.what),
@@ -137,9 +129,7 @@ fn create(
         Err(error) => return Err(failed(error)),
     }
     let found = link_by_name(socket, name).map_err(failed)?;
-    found.ok_or_else(|| NodeError::Vanished {
-        name: bridge.name.clone(),
-    })
+    found.ok_or_else(|| NodeError::Vanished(bridge.name.clone()))
 }
 
 #[cfg(test)]

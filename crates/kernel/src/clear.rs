@@ -1,12 +1,11 @@
-//! Takes everything of ours off the node, for good: routers, routes, bridges, the firewall's table.
-//! And a bridge alone, when its network is gone. Nothing without our mark is touched. Tries everything, reports every error, and may be repeated.
-//! Pods' links are not its business: they are removed pod by pod.
+//! Takes everything of ours off the node, for good: routers, routes, bridges, the firewall's table; and a bridge
+//! alone, when its network is gone. Nothing without our mark is touched. Tries everything, reports every error, and
+//! may be repeated. Pods' links are not its business: they are removed pod by pod.
 
 use crate::effect::effect;
-use crate::netlink::{Raw, Request};
-use crate::nft::chain::{INET, TABLE, commit};
-use crate::nft::encode::{Attributes, message};
+use crate::nft::chain::{commit, delete_table};
 use crate::nft::host_ports::loopback;
+use crate::node_side::lock;
 use crate::observe::{addresses_of, link_by_name, links};
 use crate::{NetlinkError, NodeSide, Socket, address, bridge, fabric, link, nft, router};
 use plexus_core::plan;
@@ -14,10 +13,6 @@ use plexus_types::IfName;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::Path;
-use std::sync::PoisonError;
-
-/// Deletes a table of nf_tables with everything in it.
-const DELTABLE: u16 = 2;
 
 /// What came of it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -32,17 +27,16 @@ pub struct Cleared {
 
 impl Cleared {
     fn note<T, E: Error>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
-        result
-            .map_err(|error| {
-                let mut text = format!("{what}: {error}");
-                let mut source = error.source();
-                while let Some(cause) = source {
-                    text += &format!(": {cause}");
-                    source = cause.source();
-                }
-                self.problems.push(text);
-            })
-            .ok()
+        let problem = |error: E| {
+            let mut text = format!("{what}: {error}");
+            let mut source = error.source();
+            while let Some(cause) = source {
+                text += &format!(": {cause}");
+                source = cause.source();
+            }
+            self.problems.push(text);
+        };
+        result.map_err(problem).ok()
     }
 }
 
@@ -147,14 +141,8 @@ fn remove_bridge(
 
 /// Whether it was there is not asked: it is made and deleted in one transaction.
 fn table(node: &NodeSide) -> Result<(), NetlinkError> {
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = Attributes::default().text(1, TABLE);
-    let delete: Request<Raw> =
-        Request::new(message(DELTABLE, INET, name), 0, "delete table inet plexus");
-    node.inside(|| {
-        let mut socket = Socket::netfilter()?;
-        commit(&mut socket, [delete])
-    })??;
+    let _alone = lock(&node.firewall);
+    node.inside(|| commit(&mut Socket::netfilter()?, [delete_table()]))??;
     *node.table() = nft::Table::default();
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! message that is sent anyway, and IPv6's are told by the list of links, so that only those that
 //! differ need their file.
 
-use crate::netlink::attributes;
+use crate::observe::attribute;
 use netlink_packet_core::DefaultNla;
 use netlink_packet_route::link::LinkAttribute;
 use plexus_core::plan::Setting;
@@ -15,17 +15,17 @@ pub(crate) struct Ipv6(Vec<u8>);
 impl Ipv6 {
     /// Reads them from an answer that describes a link.
     pub(crate) fn read(payload: &[u8]) -> Self {
-        let nested = |payload, wanted| {
-            attributes(payload)
-                .find(|(kind, _)| *kind == wanted)
-                .map(|(_, value)| value)
-        };
         let conf = payload
             .get(16..)
-            .and_then(|link| nested(link, libc::IFLA_AF_SPEC))
-            .and_then(|families| nested(families, libc::AF_INET6 as u16))
-            .and_then(|ipv6| nested(ipv6, IFLA_INET6_CONF));
+            .and_then(|link| attribute(link, libc::IFLA_AF_SPEC))
+            .and_then(|families| attribute(families, libc::AF_INET6 as u16))
+            .and_then(|ipv6| attribute(ipv6, IFLA_INET6_CONF));
         Self(conf.map(<[u8]>::to_vec).unwrap_or_default())
+    }
+
+    /// Whether the setting is one of this link, and known to have its value.
+    pub(crate) fn has_of(&self, link: &str, setting: &Setting) -> bool {
+        link_of(setting) == Some(link) && self.has(setting)
     }
 
     /// Whether the setting, which must be one of this link, is known to have its value.
@@ -35,15 +35,12 @@ impl Ipv6 {
         };
         let value = self
             .0
-            .get(4 * index..4 * index + 4)
-            .and_then(|v| v.try_into().ok());
-        value
-            .map(i32::from_ne_bytes)
-            .is_some_and(|value| setting.value == value.to_string())
+            .get(4 * index..)
+            .and_then(|values| values.first_chunk());
+        value.is_some_and(|value| setting.value == i32::from_ne_bytes(*value).to_string())
     }
 }
 
-/// The name of the link that a setting belongs to.
 pub(crate) fn link_of(setting: &Setting) -> Option<&str> {
     Key::of(setting).map(|key| key.link)
 }
@@ -56,15 +53,14 @@ pub(crate) fn split<'a>(
 ) -> (Option<LinkAttribute>, Vec<&'a Setting>) {
     let (mut conf, mut others) = (Vec::new(), Vec::new());
     for setting in settings {
-        let number = Key::of(setting)
-            .filter(|key| key.link == link)
-            .and_then(|k| k.ipv4_number());
+        let key = Key::of(setting).filter(|key| key.link == link);
+        let number = key.and_then(|key| key.ipv4_number());
         match (number, setting.value.parse::<u32>()) {
-            (Some(number), Ok(value)) => conf.extend(attribute(number, &value.to_ne_bytes())),
+            (Some(number), Ok(value)) => conf.extend(encode(number, &value.to_ne_bytes())),
             _ => others.push(setting),
         }
     }
-    let ipv4 = attribute(libc::AF_INET as u16, &attribute(IFLA_INET_CONF, &conf));
+    let ipv4 = encode(libc::AF_INET as u16, &encode(IFLA_INET_CONF, &conf));
     let carried = (!conf.is_empty())
         .then(|| LinkAttribute::Other(DefaultNla::new(libc::IFLA_AF_SPEC | NESTED, ipv4)));
     (carried, others)
@@ -120,7 +116,7 @@ impl<'a> Key<'a> {
     }
 }
 
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+fn encode(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend(value);

@@ -1,7 +1,7 @@
 //! Devices that are moved between namespaces: the messages that move, rename and restore one. Owns their order; which
 //! device it is, and how it was, is in the plan.
 
-use crate::link;
+use crate::link::{self, address, message, name, set, set_flags};
 use crate::netlink::Request;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, Prop};
@@ -20,10 +20,7 @@ pub(crate) fn give(link: &Link, device: &Device, pod: RawFd) -> Vec<Request> {
         // A link cannot have the same name twice; it has it again when it goes back.
         requests.push(delete_altname(from, device.index, to));
     }
-    let mut attributes = vec![
-        LinkAttribute::NetNsFd(pod),
-        LinkAttribute::IfName(to.to_owned()),
-    ];
+    let mut attributes = vec![LinkAttribute::NetNsFd(pod), name(to)];
     attributes.extend(link.mac.map(address));
     attributes.extend(link.mtu.map(LinkAttribute::Mtu));
     let what = format!("move {from} into the pod as {to}");
@@ -33,34 +30,29 @@ pub(crate) fn give(link: &Link, device: &Device, pod: RawFd) -> Vec<Request> {
 
 /// Moves a link of the socket's namespace into another one, where it has that name: under its present one for a moment,
 /// if that is free there.
-pub(crate) fn send(link: &ObservedLink, netns: RawFd, name: &str) -> Request {
-    let attributes = vec![
-        LinkAttribute::NetNsFd(netns),
-        LinkAttribute::IfName(name.to_owned()),
-    ];
-    let what = format!("move {} to the node as {name}", link.name);
-    set(link.index, attributes, what)
-}
-
-/// Renames a link, which must be down.
-pub(crate) fn rename(link: &ObservedLink, name: &str) -> Request {
-    let what = format!("rename {} to {name}", link.name);
+pub(crate) fn send(link: &ObservedLink, netns: RawFd, to: &str) -> Request {
+    let what = format!("move {} to the node as {to}", link.name);
     set(
         link.index,
-        vec![LinkAttribute::IfName(name.to_owned())],
+        vec![LinkAttribute::NetNsFd(netns), name(to)],
         what,
     )
 }
 
-/// Sets a MAC.
+/// Renames a link, which must be down.
+pub(crate) fn rename(link: &ObservedLink, to: &str) -> Request {
+    let what = format!("rename {} to {to}", link.name);
+    set(link.index, vec![name(to)], what)
+}
+
 pub(crate) fn set_mac(link: &ObservedLink, mac: Mac) -> Request {
     let what = format!("set the MAC of {} to {mac}", link.name);
     set(link.index, vec![address(mac)], what)
 }
 
-/// Brings a link down.
 pub(crate) fn set_down(link: &ObservedLink) -> Request {
-    flags(link, LinkFlags::empty(), LinkFlags::Up, "bring down")
+    let what = format!("bring down {}", link.name);
+    set_flags(link.index, LinkFlags::empty(), LinkFlags::Up, what)
 }
 
 /// Makes a link as promiscuous, and as up, as the device was.
@@ -68,8 +60,8 @@ pub(crate) fn set_state(link: &ObservedLink, device: &Device) -> Request {
     let mut wanted = LinkFlags::empty();
     wanted.set(LinkFlags::Up, device.up);
     wanted.set(LinkFlags::Promisc, device.promisc);
-    let both = LinkFlags::Up | LinkFlags::Promisc;
-    flags(link, wanted, both, "restore the state of")
+    let what = format!("restore the state of {}", link.name);
+    set_flags(link.index, wanted, LinkFlags::Up | LinkFlags::Promisc, what)
 }
 
 /// Gives a link one more name.
@@ -87,27 +79,4 @@ pub(crate) fn delete_altname(name: &str, index: u32, altname: &str) -> Request {
 fn altnames(index: u32, altname: &str) -> LinkMessage {
     let name = vec![Prop::AltIfName(altname.to_owned())];
     message(index, vec![LinkAttribute::PropList(name)])
-}
-
-fn flags(link: &ObservedLink, flags: LinkFlags, mask: LinkFlags, verb: &str) -> Request {
-    let mut message = message(link.index, Vec::new());
-    message.header.flags = flags;
-    message.header.change_mask = mask;
-    let what = format!("{verb} {}", link.name);
-    Request::new(Message::SetLink(message), 0, what)
-}
-
-fn address(mac: Mac) -> LinkAttribute {
-    LinkAttribute::Address(mac.bytes().to_vec())
-}
-
-fn set(index: u32, attributes: Vec<LinkAttribute>, what: String) -> Request {
-    Request::new(Message::SetLink(message(index, attributes)), 0, what)
-}
-
-fn message(index: u32, attributes: Vec<LinkAttribute>) -> LinkMessage {
-    let mut message = LinkMessage::default();
-    message.header.index = index;
-    message.attributes = attributes;
-    message
 }

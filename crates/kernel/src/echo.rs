@@ -51,10 +51,9 @@ impl Echo {
     /// link and nothing else is heard.
     pub fn open(netns: &Netns, v6: bool, link: Option<u32>) -> Result<Self, EchoError> {
         let open = || -> io::Result<OwnedFd> {
-            let (family, protocol) = if v6 {
-                (AddressFamily::INET6, ipproto::ICMPV6)
-            } else {
-                (AddressFamily::INET, ipproto::ICMP)
+            let (family, protocol) = match v6 {
+                true => (AddressFamily::INET6, ipproto::ICMPV6),
+                false => (AddressFamily::INET, ipproto::ICMP),
             };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let fd = rustix::net::socket_with(family, SocketType::RAW, flags, Some(protocol))?;
@@ -103,16 +102,13 @@ impl AsFd for Echo {
 
 /// Waits until one of the sockets has heard something, or for that long.
 pub fn wait(sockets: &[&Echo], limit: Duration) {
-    let mut fds: Vec<PollFd<'_>> = sockets
+    let fds = sockets
         .iter()
-        .map(|socket| PollFd::new(*socket, PollFlags::IN))
-        .collect();
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(1),
-        tv_nsec: limit.subsec_nanos().into(),
-    };
+        .map(|socket| PollFd::new(*socket, PollFlags::IN));
+    let mut fds: Vec<PollFd<'_>> = fds.collect();
+    let limit = Timespec::try_from(limit).ok();
     // An interruption is a short wait.
-    let _ = rustix::event::poll(&mut fds, Some(&limit));
+    let _ = rustix::event::poll(&mut fds, limit.as_ref());
 }
 
 const SO_BINDTOIFINDEX: i32 = 62;
@@ -138,10 +134,9 @@ fn request(v6: bool, token: Token) -> [u8; 24] {
 
 /// IPv4 comes with its header, IPv6 without.
 fn read(v6: bool, packet: &[u8]) -> Option<Heard> {
-    let skip = if v6 {
-        0
-    } else {
-        usize::from(packet.first()? & 0x0f) * 4
+    let skip = match v6 {
+        true => 0,
+        false => usize::from(packet.first()? & 0x0f) * 4,
     };
     let message = packet.get(skip..)?.get(..24)?;
     if &message[8..16] != MARK {
@@ -156,7 +151,8 @@ fn read(v6: bool, packet: &[u8]) -> Option<Heard> {
     }
 }
 
-fn checksum(bytes: &[u8]) -> u16 {
+/// The checksum of the Internet's protocols.
+pub(crate) fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| {
         let low = pair.get(1).copied().unwrap_or_default();
         u32::from(u16::from_be_bytes([pair[0], low]))

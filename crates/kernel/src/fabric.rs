@@ -3,7 +3,6 @@
 
 use crate::effect::effect;
 use crate::managed::{self, Hop, Managed};
-use crate::observe::list;
 use crate::{NetlinkError, NodeSide};
 use ipnet::IpNet;
 use plexus_core::fabric::BlockRoute;
@@ -14,7 +13,7 @@ use plexus_types::Family;
 pub enum FabricError {
     /// They cannot be read.
     #[error("cannot read the node's routes to other nodes")]
-    Read(#[source] NetlinkError),
+    Read(#[from] NetlinkError),
     /// Some could not be set; all others are as wanted.
     #[error(
         "cannot change {failed} of the node's routes to other nodes: is there a route of somebody else's to the same destination?"
@@ -36,23 +35,15 @@ pub fn set_routes(
     routes: &[BlockRoute],
     own: &[IpNet],
 ) -> Result<usize, FabricError> {
-    let to_others = routes.iter().map(|route| Managed {
-        dst: route.dst.trunc(),
-        hop: Hop::Via {
-            via: route.via,
-            link: None,
-        },
-    });
-    let nowhere = own.iter().map(|block| Managed {
-        dst: block.trunc(),
-        hop: Hop::Unreachable,
-    });
+    let to_others = routes
+        .iter()
+        .map(|route| Managed::through(route.dst, route.via, None));
+    let nowhere = own.iter().map(|block| Managed::unreachable(*block));
     let wanted: Vec<_> = to_others.chain(nowhere).collect();
     node.with_socket(|socket| {
         let mut have = Vec::new();
         for family in Family::ALL {
-            let found = list(socket, managed::list(family), Managed::read);
-            have.extend(found.map_err(FabricError::Read)?);
+            have.extend(managed::all(socket, family)?);
         }
         have.retain(|route| !matches!(route.hop, Hop::Link(_)));
         // Which link leads to the next hop is the kernel's answer, not our question.
@@ -63,9 +54,7 @@ pub fn set_routes(
         }
         let (mut requests, additions) = managed::changes(&have, &wanted);
         requests.extend(additions);
-        let refused = socket
-            .batch_all(effect!("netlink.fabric"), &requests)
-            .map_err(FabricError::Read)?;
+        let refused = socket.batch_all(effect!("netlink.fabric"), &requests)?;
         let failed = refused.len();
         match refused.into_iter().next() {
             None => Ok(requests.len()),
@@ -75,10 +64,4 @@ pub fn set_routes(
             }),
         }
     })
-}
-
-impl From<NetlinkError> for FabricError {
-    fn from(source: NetlinkError) -> Self {
-        FabricError::Read(source)
-    }
 }

@@ -44,6 +44,7 @@ mod nsid;
 pub mod observe;
 mod own_proc;
 mod peer;
+mod pinned;
 pub mod pod;
 mod probe;
 mod procfs;
@@ -56,6 +57,7 @@ mod signals;
 mod sys;
 pub mod sysctl;
 mod sysfs;
+mod thread;
 pub mod wires;
 
 pub use boot::{BootIdError, boot_id};

@@ -2,7 +2,9 @@
 
 use crate::device;
 use crate::netlink::{Request, attributes, text, u32_of};
-use netlink_packet_core::{DefaultNla, Emitable, NLM_F_CREATE, NLM_F_EXCL};
+use crate::nft::guard::CHECKED;
+use crate::observe::attribute;
+use netlink_packet_core::{DefaultNla, Emitable};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::{
     InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth, LinkAttribute,
@@ -23,106 +25,88 @@ pub(crate) const LOOPBACK: u32 = 1;
 /// `bridge` is the index of the host end's bridge.
 pub(crate) fn create(link: &Link, group: u32, pod: RawFd, bridge: Option<u32>) -> Vec<Request> {
     let mut inside = vec![
-        LinkAttribute::IfName(link.name.to_string()),
+        name(link.name.as_str()),
         LinkAttribute::NetNsFd(pod),
         LinkAttribute::Group(group),
     ];
-    inside.extend(
-        link.mac
-            .map(|mac| LinkAttribute::Address(mac.bytes().to_vec())),
-    );
+    inside.extend(link.mac.map(address));
     inside.extend(link.mtu.map(LinkAttribute::Mtu));
-    let (message, what) = match &link.kind {
+    match &link.kind {
         LinkKind::Stacked(stacked) => {
-            let Stacked { parent, kind, .. } = stacked;
+            let Stacked {
+                parent, kind: of, ..
+            } = stacked;
+            let data = InfoData::Other(data_of(stacked));
             inside.push(LinkAttribute::Link(parent.index));
-            inside.push(self::kind(
-                InfoKind::Other(kind.clone()),
-                Some(InfoData::Other(data_of(stacked))),
-            ));
-            (
-                message(inside),
-                format!("create {kind} {} on {}", link.name, parent.name),
-            )
+            inside.push(kind(InfoKind::Other(of.clone()), Some(data)));
+            let what = format!("create {of} {} on {}", link.name, parent.name);
+            vec![make(message(0, inside), what)]
         }
-        LinkKind::Veth(end) => (
-            host_end(end, bridge, message(inside)),
-            format!("create veth {} with node end {}", link.name, end.name),
-        ),
-        LinkKind::Moved(device) => return device::give(link, device, pod),
-    };
-    let create = Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what);
-    vec![create]
+        LinkKind::Veth(end) => {
+            let what = format!("create veth {} with node end {}", link.name, end.name);
+            vec![make(host_end(end, bridge, inside), what)]
+        }
+        LinkKind::Moved(device) => device::give(link, device, pod),
+    }
 }
 
 /// Marks a link of the socket's namespace. In a message of its own: the kernel ignores an alias in
 /// the message that creates the link.
-pub(crate) fn set_alias(name: &str, index: u32, alias: &str) -> Request {
-    let mut attributes = vec![LinkAttribute::IfAlias(alias.to_owned())];
-    if index == 0 {
-        attributes.push(LinkAttribute::IfName(name.to_owned()));
-    }
-    let mut message = message(attributes);
-    message.header.index = index;
-    Request::new(
-        Message::SetLink(message),
-        0,
-        format!("set the alias of {name}"),
-    )
+pub(crate) fn set_alias(link: &str, index: u32, alias: &str) -> Request {
+    set_alias_and(link, index, alias, None)
 }
 
 /// The same, with more to set: see [`devconf`](crate::devconf).
 pub(crate) fn set_alias_and(
-    name: &str,
+    link: &str,
     index: u32,
     alias: &str,
     more: Option<LinkAttribute>,
 ) -> Request {
-    let mut request = set_alias(name, index, alias);
-    if let Message::SetLink(message) = &mut request.message {
-        message.attributes.extend(more);
-    }
-    request
+    let mut attributes = vec![LinkAttribute::IfAlias(alias.to_owned())];
+    attributes.extend((index == 0).then(|| name(link)));
+    attributes.extend(more);
+    set(index, attributes, format!("set the alias of {link}"))
 }
 
 /// Lets the bridge send frames back out of the port that they came in by.
-pub(crate) fn set_hairpin(name: &str) -> Request {
-    let port = vec![
+pub(crate) fn set_hairpin(link: &str) -> Request {
+    let hairpin = InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(true)]);
+    let port = LinkAttribute::LinkInfo(vec![
         LinkInfo::PortKind(InfoPortKind::Bridge),
-        LinkInfo::PortData(InfoPortData::BridgePort(vec![InfoBridgePort::HairpinMode(
-            true,
-        )])),
-    ];
-    let message = message(vec![
-        LinkAttribute::IfName(name.to_owned()),
-        LinkAttribute::LinkInfo(port),
+        LinkInfo::PortData(hairpin),
     ]);
+    let what = format!("switch hairpin mode on for {link}");
     Request::new(
-        Message::NewLink(message),
+        Message::NewLink(message(0, vec![name(link), port])),
         0,
-        format!("switch hairpin mode on for {name}"),
+        what,
     )
 }
 
-/// Brings a link up.
-pub(crate) fn set_up(name: &str, index: u32) -> Request {
-    set_flags(name, index, LinkFlags::Up, "bring up")
+pub(crate) fn set_up(link: &str, index: u32) -> Request {
+    let what = format!("bring up {link}");
+    set_flags(index, LinkFlags::Up, LinkFlags::Up, what)
 }
 
-/// Sets the MTU of a link.
-pub(crate) fn set_mtu(name: &str, index: u32, mtu: u32) -> Request {
-    let mut message = message(vec![LinkAttribute::Mtu(mtu)]);
-    message.header.index = index;
-    let what = format!("set the MTU of {name} to {mtu}");
-    Request::new(Message::SetLink(message), 0, what)
+pub(crate) fn set_promisc(link: &str, index: u32) -> Request {
+    let what = format!("switch promiscuous mode on for {link}");
+    set_flags(index, LinkFlags::Promisc, LinkFlags::Promisc, what)
 }
 
-/// Puts a link into a group.
-pub(crate) fn set_group(name: &str, index: u32, group: u32) -> Request {
-    let mut message = message(vec![LinkAttribute::Group(group)]);
-    message.header.index = index;
-    let what = format!("put {name} into group {group:#x}");
-    Request::new(Message::SetLink(message), 0, what)
+pub(crate) fn set_mtu(link: &str, index: u32, mtu: u32) -> Request {
+    let what = format!("set the MTU of {link} to {mtu}");
+    set(index, vec![LinkAttribute::Mtu(mtu)], what)
+}
+
+pub(crate) fn set_group(link: &str, index: u32, group: u32) -> Request {
+    let what = format!("put {link} into group {group:#x}");
+    set(index, vec![LinkAttribute::Group(group)], what)
+}
+
+pub(crate) fn set_master(link: &str, index: u32, master: u32) -> Request {
+    let what = format!("make {link} a port");
+    set(index, vec![LinkAttribute::Controller(master)], what)
 }
 
 /// Makes the link between the node and a router: the node's end in a group, up; the other end in
@@ -133,120 +117,71 @@ pub(crate) fn create_uplink(
     group: u32,
     router: RawFd,
 ) -> Request {
-    let peer = message(vec![
-        LinkAttribute::IfName(inner.to_owned()),
-        LinkAttribute::NetNsFd(router),
-        LinkAttribute::Mtu(mtu),
-    ]);
-    let mut message = message(vec![
-        LinkAttribute::IfName(outer.to_owned()),
-        LinkAttribute::Mtu(mtu),
-        LinkAttribute::Group(group),
-        kind(InfoKind::Veth, Some(InfoData::Veth(InfoVeth::Peer(peer)))),
-    ]);
-    message.header.flags = LinkFlags::Up;
-    message.header.change_mask = LinkFlags::Up;
-    let what = format!("create uplink {outer}");
-    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
-}
-
-/// Makes a link a port of a bridge.
-pub(crate) fn set_master(name: &str, index: u32, master: u32) -> Request {
-    let mut message = LinkMessage::default();
-    message.header.index = index;
-    message.attributes.push(LinkAttribute::Controller(master));
-    Request::new(Message::SetLink(message), 0, format!("make {name} a port"))
-}
-
-/// Switches promiscuous mode on.
-pub(crate) fn set_promisc(name: &str, index: u32) -> Request {
-    set_flags(
-        name,
-        index,
-        LinkFlags::Promisc,
-        "switch promiscuous mode on for",
-    )
+    let mtu = LinkAttribute::Mtu(mtu);
+    let peer = vec![name(inner), LinkAttribute::NetNsFd(router), mtu.clone()];
+    let outer_end = vec![name(outer), mtu, LinkAttribute::Group(group), veth(peer)];
+    make(message_up(outer_end), format!("create uplink {outer}"))
 }
 
 /// Makes a bridge, up.
-pub(crate) fn create_bridge(name: &str, mtu: Option<u32>, mac: Mac) -> Request {
-    let mut attributes = vec![
-        LinkAttribute::IfName(name.to_owned()),
-        LinkAttribute::Address(mac.bytes().to_vec()),
-        kind(InfoKind::Bridge, None),
-    ];
+pub(crate) fn create_bridge(
+    bridge: &str,
+    mtu: Option<u32>,
+    mac: Mac,
+    data: Option<InfoData>,
+) -> Request {
+    let mut attributes = vec![name(bridge), address(mac), kind(InfoKind::Bridge, data)];
     attributes.extend(mtu.map(LinkAttribute::Mtu));
-    let mut message = message(attributes);
-    message.header.flags = LinkFlags::Up;
-    message.header.change_mask = LinkFlags::Up;
-    let what = format!("create bridge {name}");
-    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
+    make(message_up(attributes), format!("create bridge {bridge}"))
 }
 
 /// Makes a link of any kind, down.
 pub(crate) fn create_plain(
-    name: &str,
+    link: &str,
     info: InfoKind,
     data: Option<InfoData>,
     parent: Option<u32>,
 ) -> Request {
-    let mut attributes = vec![LinkAttribute::IfName(name.to_owned()), kind(info, data)];
+    let mut attributes = vec![name(link), kind(info, data)];
     attributes.extend(parent.map(LinkAttribute::Link));
-    let what = format!("create link {name}");
-    Request::new(
-        Message::NewLink(message(attributes)),
-        NLM_F_CREATE | NLM_F_EXCL,
-        what,
-    )
+    make(message(0, attributes), format!("create link {link}"))
 }
 
-/// Removes one link.
-pub(crate) fn delete(name: &str, index: u32) -> Request {
-    let mut message = LinkMessage::default();
-    message.header.index = index;
-    Request::new(Message::DelLink(message), 0, format!("delete link {name}"))
+pub(crate) fn delete(link: &str, index: u32) -> Request {
+    let message = Message::DelLink(message(index, Vec::new()));
+    Request::new(message, 0, format!("delete link {link}"))
 }
 
 /// Removes every link of a group in one go: as slow as removing one.
 pub(crate) fn delete_group(group: u32) -> Request {
-    let message = message(vec![LinkAttribute::Group(group)]);
-    Request::new(
-        Message::DelLink(message),
-        0,
-        format!("delete the links of group {group}"),
-    )
+    let message = Message::DelLink(message(0, vec![LinkAttribute::Group(group)]));
+    Request::new(message, 0, format!("delete the links of group {group}"))
 }
 
-/// Asks for the link of that name.
-pub(crate) fn get_by_name(name: &str) -> Request {
-    let message = message(vec![
-        LinkAttribute::IfName(name.to_owned()),
-        without_statistics(),
-    ]);
-    Request::new(Message::GetLink(message), 0, format!("find link {name}"))
+pub(crate) fn get_by_name(link: &str) -> Request {
+    get(0, vec![name(link)], format!("find link {link}"))
 }
 
-/// Asks for the link of that index.
 pub(crate) fn get_by_index(index: u32) -> Request {
-    let mut message = message(vec![without_statistics()]);
-    message.header.index = index;
-    Request::new(Message::GetLink(message), 0, format!("find link {index}"))
+    get(index, Vec::new(), format!("find link {index}"))
 }
 
-/// Asks for all links.
 pub(crate) fn list() -> Request {
-    let message = message(vec![without_statistics()]);
-    Request::new(Message::GetLink(message), 0, "list links")
+    get(0, Vec::new(), "list links".to_owned())
 }
 
 /// Asks for all links of the namespace that has this number in the socket's.
 pub(crate) fn list_in(nsid: i32) -> Request {
-    let message = message(vec![LinkAttribute::IfNetnsId(nsid), without_statistics()]);
     let what = format!("list links of namespace {nsid}");
-    Request::new(Message::GetLink(message), 0, what)
+    get(0, vec![LinkAttribute::IfNetnsId(nsid)], what)
 }
 
-/// Reads one link from an answer.
+/// Without statistics, which nobody reads.
+fn get(index: u32, mut attributes: Vec<LinkAttribute>, what: String) -> Request {
+    attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
+    Request::new(Message::GetLink(message(index, attributes)), 0, what)
+}
+
 pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
     let header = payload.get(..16)?;
     let flags = u32_of(&header[8..12]);
@@ -301,29 +236,25 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
     Some(link)
 }
 
-fn mac(value: &[u8]) -> Option<Mac> {
+/// Reads a MAC; of Ethernet alone.
+pub(crate) fn mac(value: &[u8]) -> Option<Mac> {
     Mac::new(<[u8; 6]>::try_from(value).ok()?).ok()
 }
 
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
-
 fn read_info(link: &mut ObservedLink, info: &[u8]) {
-    let mut data = &[][..];
-    for (kind, value) in attributes(info) {
-        match kind {
-            IFLA_INFO_KIND => link.kind = text(value),
-            IFLA_INFO_DATA => data = value,
-            _ => {}
-        }
-    }
+    const IFLA_INFO_KIND: u16 = 1;
+    link.kind = attribute(info, IFLA_INFO_KIND)
+        .map(text)
+        .unwrap_or_default();
     // Of bridges, which have many, nobody asks for numbers.
     if link.parent.is_some() {
-        let numbers =
-            attributes(data).filter_map(|(attribute, value)| Some((attribute, number(value)?)));
+        let data = attribute(info, IFLA_INFO_DATA).unwrap_or_default();
+        let numbers = attributes(data).filter_map(|(kind, value)| Some((kind, number(value)?)));
         link.options.extend(numbers);
     }
 }
+
+pub(crate) const IFLA_INFO_DATA: u16 = 2;
 
 fn number(value: &[u8]) -> Option<u32> {
     match value {
@@ -334,50 +265,70 @@ fn number(value: &[u8]) -> Option<u32> {
     }
 }
 
-fn host_end(end: &HostEnd, bridge: Option<u32>, peer: LinkMessage) -> LinkMessage {
+fn host_end(end: &HostEnd, bridge: Option<u32>, peer: Vec<LinkAttribute>) -> LinkMessage {
     let mut attributes = vec![
-        LinkAttribute::IfName(end.name.to_string()),
-        LinkAttribute::Address(end.mac.bytes().to_vec()),
+        name(end.name.as_str()),
+        address(end.mac),
         // No queue on the way into the pod, as the reference plugin has it.
         LinkAttribute::TxQueueLen(0),
-        kind(InfoKind::Veth, Some(InfoData::Veth(InfoVeth::Peer(peer)))),
+        veth(peer),
     ];
     attributes.extend(end.mtu.map(LinkAttribute::Mtu));
     attributes.extend(bridge.map(LinkAttribute::Controller));
-    if end.source_check {
-        attributes.push(LinkAttribute::Group(crate::nft::guard::CHECKED));
-    }
-    let mut message = message(attributes);
+    attributes.extend(end.source_check.then_some(LinkAttribute::Group(CHECKED)));
+    message_up(attributes)
+}
+
+/// Makes a link; one that is there is refused.
+pub(crate) fn make(message: LinkMessage, what: String) -> Request {
+    Request::new(Message::NewLink(message), 0, what).exclusive()
+}
+
+/// Changes a link; without an index, the one whose name is among the attributes.
+pub(crate) fn set(index: u32, attributes: Vec<LinkAttribute>, what: String) -> Request {
+    Request::new(Message::SetLink(message(index, attributes)), 0, what)
+}
+
+/// Makes those flags of a link that are in the mask what they are in `flags`.
+pub(crate) fn set_flags(index: u32, flags: LinkFlags, mask: LinkFlags, what: String) -> Request {
+    let mut message = message(index, Vec::new());
+    message.header.flags = flags;
+    message.header.change_mask = mask;
+    Request::new(Message::SetLink(message), 0, what)
+}
+
+pub(crate) fn message(index: u32, attributes: Vec<LinkAttribute>) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    message.attributes = attributes;
+    message
+}
+
+/// Of a link that is to be up.
+pub(crate) fn message_up(attributes: Vec<LinkAttribute>) -> LinkMessage {
+    let mut message = message(0, attributes);
     message.header.flags = LinkFlags::Up;
     message.header.change_mask = LinkFlags::Up;
     message
 }
 
-fn set_flags(name: &str, index: u32, flags: LinkFlags, verb: &str) -> Request {
-    let mut message = LinkMessage::default();
-    message.header.index = index;
-    message.header.flags = flags;
-    message.header.change_mask = flags;
-    Request::new(Message::SetLink(message), 0, format!("{verb} {name}"))
+pub(crate) fn name(name: &str) -> LinkAttribute {
+    LinkAttribute::IfName(name.to_owned())
 }
 
-fn message(attributes: Vec<LinkAttribute>) -> LinkMessage {
-    let mut message = LinkMessage::default();
-    message.attributes = attributes;
-    message
+pub(crate) fn address(mac: Mac) -> LinkAttribute {
+    LinkAttribute::Address(mac.bytes().to_vec())
 }
 
-fn kind(kind: InfoKind, data: Option<InfoData>) -> LinkAttribute {
-    LinkAttribute::LinkInfo(
-        [LinkInfo::Kind(kind)]
-            .into_iter()
-            .chain(data.map(LinkInfo::Data))
-            .collect(),
-    )
+pub(crate) fn kind(kind: InfoKind, data: Option<InfoData>) -> LinkAttribute {
+    let kind = [LinkInfo::Kind(kind)].into_iter();
+    LinkAttribute::LinkInfo(kind.chain(data.map(LinkInfo::Data)).collect())
 }
 
-fn without_statistics() -> LinkAttribute {
-    LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats])
+/// One end of a veth pair, the other one of which has these attributes.
+pub(crate) fn veth(peer: Vec<LinkAttribute>) -> LinkAttribute {
+    let peer = InfoData::Veth(InfoVeth::Peer(message(0, peer)));
+    kind(InfoKind::Veth, Some(peer))
 }
 
 /// The data of a stacked link: its options as attributes.

@@ -2,10 +2,11 @@
 //! say that nothing is there. Owns how such a route is told, set, removed and read.
 
 use crate::address::family;
-use crate::netlink::{Request, attributes, ip, u32_of};
-use crate::route::MAIN;
+use crate::netlink::{Request, ip, u32_of};
+use crate::observe::{self, attribute};
+use crate::route::{self, MAIN};
+use crate::{NetlinkError, Socket};
 use ipnet::IpNet;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::route::{
     RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -13,6 +14,7 @@ use netlink_packet_route::route::{
 };
 use plexus_core::plan::PROTOCOL;
 use plexus_types::Family;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -36,7 +38,7 @@ pub(crate) enum Hop {
 }
 
 /// The metric of routes that lead nowhere: worse than any other.
-pub(crate) const WORST: u32 = 0xff00_5080;
+const WORST: u32 = 0xff00_5080;
 
 impl fmt::Display for Managed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,44 +51,47 @@ impl fmt::Display for Managed {
 }
 
 impl Managed {
+    pub(crate) fn unreachable(dst: IpNet) -> Self {
+        let (dst, hop) = (dst.trunc(), Hop::Unreachable);
+        Self { dst, hop }
+    }
+
+    pub(crate) fn through(dst: IpNet, via: IpAddr, link: Option<u32>) -> Self {
+        let (dst, hop) = (dst.trunc(), Hop::Via { via, link });
+        Self { dst, hop }
+    }
+
     /// Sets it; one to the same destination that is not ours is an obstacle.
     pub(crate) fn add(&self) -> Request {
         let what = format!("add route {self}");
-        let message = Message::NewRoute(self.message());
-        Request::new(message, NLM_F_CREATE | NLM_F_EXCL, what)
+        Request::new(Message::NewRoute(self.message()), 0, what).exclusive()
     }
 
-    /// Takes it away.
     pub(crate) fn delete(&self) -> Request {
         let what = format!("delete route {self}");
         Request::new(Message::DelRoute(self.message()), 0, what)
     }
 
     /// Reads one of ours from an answer, if it is in the main table.
-    pub(crate) fn read(payload: &[u8]) -> Option<Self> {
+    fn read(payload: &[u8]) -> Option<Self> {
         const UNREACHABLE: u8 = 7;
         const UNICAST: u8 = 1;
-        let header = payload.get(..12)?;
-        let everything = match i32::from(header[0]) {
-            libc::AF_INET => Family::V4.everything(),
-            libc::AF_INET6 => Family::V6.everything(),
-            _ => return None,
-        };
-        let (mut dst, mut via, mut link) = (everything, None, None);
-        let mut table = u32::from(header[4]);
-        for (kind, value) in attributes(&payload[12..]) {
-            match kind {
-                libc::RTA_DST => dst = IpNet::new(ip(value)?, header[1]).ok()?,
-                libc::RTA_OIF => link = Some(u32_of(value)),
-                libc::RTA_GATEWAY => via = ip(value),
-                libc::RTA_VIA => via = value.get(2..).and_then(ip),
-                libc::RTA_TABLE => table = u32_of(value),
-                _ => {}
-            }
-        }
+        let (header, attributes) = payload.split_at_checked(12)?;
+        let find = |kind| attribute(attributes, kind);
+        let everything = route::family_of(header[0])?.everything();
+        let table = find(libc::RTA_TABLE).map_or(u32::from(header[4]), u32_of);
         if table != MAIN || header[5] != PROTOCOL {
             return None;
         }
+        let dst = match find(libc::RTA_DST) {
+            Some(dst) => IpNet::new(ip(dst)?, header[1]).ok()?,
+            None => everything,
+        };
+        let link = find(libc::RTA_OIF).map(u32_of);
+        let of_other_family = || find(libc::RTA_VIA).and_then(|via| ip(via.get(2..)?));
+        let via = find(libc::RTA_GATEWAY)
+            .and_then(ip)
+            .or_else(of_other_family);
         let hop = match (header[7], via) {
             (UNREACHABLE, _) => Hop::Unreachable,
             (UNICAST, Some(via)) => Hop::Via { via, link },
@@ -97,17 +102,11 @@ impl Managed {
     }
 
     fn message(&self) -> RouteMessage {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(self.dst.addr());
-        message.header.destination_prefix_length = self.dst.prefix_len();
+        let mut message = route::message(self.dst);
         message.header.table = RouteHeader::RT_TABLE_MAIN;
         message.header.protocol = RouteProtocol::Other(PROTOCOL);
         message.header.kind = RouteType::Unicast;
         message.header.scope = RouteScope::Universe;
-        if self.dst.prefix_len() > 0 {
-            let dst = RouteAttribute::Destination(self.dst.network().into());
-            message.attributes.push(dst);
-        }
         match self.hop {
             Hop::Unreachable => {
                 message.header.kind = RouteType::Unreachable;
@@ -132,37 +131,53 @@ impl Managed {
     }
 }
 
-/// Asks for all routes of ours of a family.
-pub(crate) fn list(family: Family) -> Request {
-    of_protocol(family, RouteType::Unspec, None)
+/// All routes of ours of a family.
+pub(crate) fn all(socket: &mut Socket, family: Family) -> Result<Vec<Managed>, NetlinkError> {
+    list(socket, family, RouteType::Unspec, None)
 }
 
-/// Asks for those that lead nowhere.
-pub(crate) fn list_unreachable(family: Family) -> Request {
-    of_protocol(family, RouteType::Unreachable, None)
+/// Those that lead nowhere.
+pub(crate) fn all_unreachable(
+    socket: &mut Socket,
+    family: Family,
+) -> Result<Vec<Managed>, NetlinkError> {
+    let mut found = list(socket, family, RouteType::Unreachable, None)?;
+    found.retain(|route| route.hop == Hop::Unreachable);
+    Ok(found)
 }
 
-/// Asks for those through a link.
-pub(crate) fn list_through(family: Family, link: u32) -> Request {
-    of_protocol(family, RouteType::Unspec, Some(link))
+/// Those to next hops on a link.
+pub(crate) fn all_through(
+    socket: &mut Socket,
+    family: Family,
+    index: u32,
+) -> Result<Vec<Managed>, NetlinkError> {
+    let mut found = list(socket, family, RouteType::Unspec, Some(index))?;
+    found.retain(|route| matches!(route.hop, Hop::Via { link, .. } if link == Some(index)));
+    Ok(found)
 }
 
 /// The kernel passes over all others by itself.
-fn of_protocol(family: Family, kind: RouteType, link: Option<u32>) -> Request {
+fn list(
+    socket: &mut Socket,
+    of: Family,
+    kind: RouteType,
+    link: Option<u32>,
+) -> Result<Vec<Managed>, NetlinkError> {
     let mut message = RouteMessage::default();
-    message.header.address_family = crate::address::family(family.everything().addr());
+    message.header.address_family = family(of);
     message.header.protocol = RouteProtocol::Other(PROTOCOL);
     message.header.kind = kind;
     message.attributes.extend(link.map(RouteAttribute::Oif));
-    let what = format!("list our {family} routes");
-    Request::new(Message::GetRoute(message), 0, what)
+    let what = format!("list our {of} routes");
+    let request = Request::new(Message::GetRoute(message), 0, what);
+    observe::list(socket, request, Managed::read)
 }
 
 /// What must be deleted and what added, so that `have` becomes `wanted`.
 pub(crate) fn changes(have: &[Managed], wanted: &[Managed]) -> (Vec<Request>, Vec<Request>) {
-    use std::collections::BTreeSet;
-    let (have, wanted): (BTreeSet<_>, BTreeSet<_>) =
-        (have.iter().collect(), wanted.iter().collect());
+    let have: BTreeSet<_> = have.iter().collect();
+    let wanted: BTreeSet<_> = wanted.iter().collect();
     (
         have.difference(&wanted).map(|r| r.delete()).collect(),
         wanted.difference(&have).map(|r| r.add()).collect(),

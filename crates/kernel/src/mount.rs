@@ -3,6 +3,7 @@
 
 use crate::mountinfo::{Mount, Table};
 use crate::sys;
+use crate::thread::on_thread;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use std::fs;
 use std::io;
@@ -38,20 +39,12 @@ pub fn with_own<T: Send>(
 ) -> io::Result<T> {
     let target = target.canonicalize()?;
     let around = mount_of(&target)?.point;
-    let inside = || {
+    on_thread("plexus-mounts", || {
         sys::unshare_mounts()?;
         // News from outside still arrive; ours stay here.
         rustix::mount::mount_change(&around, MountPropagationFlags::DOWNSTREAM)?;
         rustix::mount::mount_bind(source, &target)?;
         Ok(work())
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("plexus-mounts".into());
-        let failed = |_| Err(io::Error::other("the thread with mounts of its own failed"));
-        thread
-            .spawn_scoped(scope, inside)?
-            .join()
-            .unwrap_or_else(failed)
     })
 }
 

@@ -5,7 +5,9 @@
 //! it. Whoever pins a namespace there without that finds it twice as soon as `ip netns add` is called, and
 //! half of it stays for ever.
 
-use crate::{Netns, NetnsError, sys};
+use crate::effect::Effect;
+use crate::thread::on_thread;
+use crate::{NetnsError, pinned};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use std::fs;
@@ -20,41 +22,20 @@ pub const DIRECTORY: &str = "/run/netns";
 #[derive(Debug, thiserror::Error)]
 pub enum NamedError {
     /// Not a plain file name.
-    #[error("{name:?} cannot name a network namespace: use letters, digits and \"-\"")]
-    Name {
-        /// What was given.
-        name: String,
-    },
+    #[error("{0:?} cannot name a network namespace: use letters, digits and \"-\"")]
+    Name(String),
     /// The directory is not as it must be.
     #[error("cannot prepare {DIRECTORY} for named namespaces: this needs root, and /run writable")]
     Directory(#[source] io::Error),
     /// The namespace cannot be made.
-    #[error("cannot make network namespace {name}: this needs CAP_SYS_ADMIN")]
-    Make {
-        /// Its name.
-        name: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot make network namespace {0}: this needs CAP_SYS_ADMIN")]
+    Make(String, #[source] io::Error),
     /// The namespace cannot be removed.
-    #[error("cannot remove network namespace {name}")]
-    Remove {
-        /// Its name.
-        name: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot remove network namespace {0}")]
+    Remove(String, #[source] io::Error),
     /// Something else has its place.
-    #[error("{DIRECTORY}/{name} is in the way: remove it")]
-    InTheWay {
-        /// The name.
-        name: String,
-        /// What it is.
-        #[source]
-        source: Box<NetnsError>,
-    },
+    #[error("{DIRECTORY}/{0} is in the way: remove it")]
+    InTheWay(String, #[source] Box<NetnsError>),
 }
 
 /// The path of a name.
@@ -77,54 +58,23 @@ pub fn dismantle() -> Result<bool, NamedError> {
 pub fn ensure(name: &str) -> Result<bool, NamedError> {
     check(name)?;
     let path = path(name);
-    match Netns::open(&path) {
-        Ok(_) => return Ok(false),
-        // A death between the file and the mount.
-        Err(NetnsError::NotNamespace { .. }) => {}
-        Err(error) if error.is_gone() => {}
-        Err(error) => {
-            return Err(NamedError::InTheWay {
-                name: name.into(),
-                source: Box::new(error),
-            });
-        }
+    let pinned = pinned::is_pinned(&path);
+    if pinned.map_err(|error| NamedError::InTheWay(name.into(), Box::new(error)))? {
+        return Ok(false);
     }
-    let thread = std::thread::Builder::new()
-        .name("plexus-netns".into())
-        .spawn(move || make(&path));
-    let made = thread.and_then(|thread| {
-        thread
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread that makes it failed")))
+    let made = on_thread("plexus-netns", || {
+        pinned::create_file(&path)?;
+        pinned::pin_new(&path, Effect::none())
     });
-    made.map_err(|source| NamedError::Make {
-        name: name.into(),
-        source,
-    })?;
+    made.map_err(|source| NamedError::Make(name.into(), source))?;
     Ok(true)
 }
 
 /// Removes the name; what is gone already is fine. The namespace dies with its last user.
 pub fn remove(name: &str) -> Result<bool, NamedError> {
     check(name)?;
-    let path = path(name);
-    let failed = |source| NamedError::Remove {
-        name: name.into(),
-        source,
-    };
-    // As often as it is mounted there, within reason.
-    for _ in 0..8 {
-        match Netns::open(&path) {
-            Ok(_) | Err(NetnsError::WrongKind { .. }) => {}
-            Err(_) => break,
-        }
-        let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
-        rustix::mount::unmount(&path, flags).map_err(|e| failed(e.into()))?;
-    }
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        other => other.map(|()| true).map_err(failed),
-    }
+    let removed = pinned::remove(&path(name), Effect::none(), Effect::none());
+    removed.map_err(|source| NamedError::Remove(name.into(), source))
 }
 
 /// All names, in order.
@@ -133,9 +83,8 @@ pub fn list() -> Result<Vec<String>, NamedError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(NamedError::Directory)?,
     };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
     names.sort();
     Ok(names)
 }
@@ -143,8 +92,7 @@ pub fn list() -> Result<Vec<String>, NamedError> {
 fn check(name: &str) -> Result<(), NamedError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(plain) {
-        let name = name.chars().take(64).collect();
-        return Err(NamedError::Name { name });
+        return Err(NamedError::Name(name.chars().take(64).collect()));
     }
     Ok(())
 }
@@ -184,17 +132,10 @@ fn lock(directory: &Path) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Runs on a thread that ends right after: the namespace is kept by the mount alone.
-fn make(path: &Path) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    drop(rustix::fs::open(path, flags, Mode::empty())?);
-    sys::unshare_network()?;
-    rustix::mount::mount_bind("/proc/thread-self/ns/net", path).map_err(io::Error::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Netns;
 
     #[test]
     fn names_cannot_leave_the_directory() {

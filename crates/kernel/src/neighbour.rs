@@ -1,8 +1,10 @@
 //! Permanent neighbours: how one is set and read.
 
 use crate::address::family;
-use crate::netlink::{Request, attributes, ip, u16_of, u32_of};
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
+use crate::link;
+use crate::netlink::{Request, ip, u16_of, u32_of};
+use crate::observe::attribute;
+use netlink_packet_core::NLM_F_REPLACE;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
@@ -22,31 +24,24 @@ pub(crate) fn add(link: &str, index: u32, neighbour: &Neighbour) -> Request {
         NeighbourAttribute::Protocol(RouteProtocol::Other(PROTOCOL)),
     ]);
     let what = format!("add neighbour {} to {link}", neighbour.address);
-    Request::new(
-        Message::NewNeighbour(message),
-        NLM_F_CREATE | NLM_F_REPLACE,
-        what,
-    )
+    Request::new(Message::NewNeighbour(message), 0, what).replacing()
 }
 
 /// Puts right what is known of an address, if anything is.
 pub(crate) fn correct(index: u32, address: IpAddr, mac: Mac) -> Request {
     let mut message = message(index, address);
     message.header.state = NeighbourState::Stale;
-    message
-        .attributes
-        .push(NeighbourAttribute::LinkLayerAddress(mac.bytes().to_vec()));
+    let mac = NeighbourAttribute::LinkLayerAddress(mac.bytes().to_vec());
+    message.attributes.push(mac);
     let what = format!("correct neighbour {address}");
     Request::new(Message::NewNeighbour(message), NLM_F_REPLACE, what)
 }
 
-/// Takes away what is known of an address.
 pub(crate) fn delete(index: u32, address: IpAddr) -> Request {
     let what = format!("delete neighbour {address}");
     Request::new(Message::DelNeighbour(message(index, address)), 0, what)
 }
 
-/// Asks for all neighbours of a family on one link.
 pub(crate) fn list_of(family: Family, index: u32) -> Request {
     let mut request = list(family);
     if let Message::GetNeighbour(message) = &mut request.message {
@@ -55,59 +50,47 @@ pub(crate) fn list_of(family: Family, index: u32) -> Request {
     request
 }
 
-/// Asks for the neighbour of that address on a link.
 pub(crate) fn get(index: u32, address: IpAddr) -> Request {
     let what = format!("find neighbour {address}");
     Request::new(Message::GetNeighbour(message(index, address)), 0, what)
 }
 
-/// Asks for all neighbours of a family.
-pub(crate) fn list(family: Family) -> Request {
+pub(crate) fn list(of: Family) -> Request {
     let mut message = NeighbourMessage::default();
-    message.header.family = super::address::family(family.everything().addr());
-    Request::new(
-        Message::GetNeighbour(message),
-        0,
-        format!("list {family} neighbours"),
-    )
+    message.header.family = family(of);
+    let what = format!("list {of} neighbours");
+    Request::new(Message::GetNeighbour(message), 0, what)
 }
 
 /// Reads one neighbour from an answer, if it is permanent.
 pub(crate) fn read(payload: &[u8]) -> Option<ObservedNeighbour> {
+    const NUD_PERMANENT: u16 = 0x80;
+    let state = u16_of(payload.get(8..10)?);
+    let (link, address, mac) = parts(payload)?;
+    (state & NUD_PERMANENT != 0).then_some(ObservedNeighbour { link, address, mac })
+}
+
+/// The link, the address and the MAC of an answer.
+pub(crate) fn parts(payload: &[u8]) -> Option<(u32, IpAddr, Option<Mac>)> {
     const NDA_DST: u16 = 1;
     const NDA_LLADDR: u16 = 2;
-    const NUD_PERMANENT: u16 = 0x80;
-    let header = payload.get(..12)?;
-    if u16_of(&header[8..10]) & NUD_PERMANENT == 0 {
-        return None;
-    }
-    let (mut address, mut mac) = (None, None);
-    for (kind, value) in attributes(&payload[12..]) {
-        match kind {
-            NDA_DST => address = ip(value),
-            NDA_LLADDR => {
-                mac = <[u8; 6]>::try_from(value)
-                    .ok()
-                    .and_then(|m| Mac::new(m).ok())
-            }
-            _ => {}
-        }
-    }
-    Some(ObservedNeighbour {
-        link: u32_of(&header[4..8]),
-        address: address?,
-        mac,
-    })
+    let (header, attributes) = payload.split_at_checked(12)?;
+    let address = ip(attribute(attributes, NDA_DST)?)?;
+    let mac = attribute(attributes, NDA_LLADDR).and_then(link::mac);
+    Some((u32_of(&header[4..8]), address, mac))
 }
 
 fn message(index: u32, address: IpAddr) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
-    message.header.family = family(address);
+    message.header.family = family(Family::of(address));
     message.header.ifindex = index;
-    let destination = match address {
+    message.attributes = vec![destination(address)];
+    message
+}
+
+pub(crate) fn destination(address: IpAddr) -> NeighbourAttribute {
+    NeighbourAttribute::Destination(match address {
         IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
         IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
-    };
-    message.attributes = vec![NeighbourAttribute::Destination(destination)];
-    message
+    })
 }

@@ -24,14 +24,8 @@ pub struct Netns {
 #[derive(Debug, thiserror::Error)]
 pub enum NetnsError {
     /// Nothing there, or not readable.
-    #[error("cannot open network namespace {}: is the container gone?", path.display())]
-    Open {
-        /// The path asked for.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot open network namespace {}: is the container gone?", .0.display())]
+    Open(PathBuf, #[source] io::Error),
     /// A file or directory that is no namespace.
     #[error(
         "{} is not a namespace: it is on a file system with magic {magic:#x}, not on nsfs; \
@@ -54,14 +48,8 @@ pub enum NetnsError {
         kind: String,
     },
     /// The thread may not go there.
-    #[error("cannot enter network namespace {}: this needs CAP_SYS_ADMIN", path.display())]
-    Enter {
-        /// The path asked for.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    #[error("cannot enter network namespace {}: this needs CAP_SYS_ADMIN", .0.display())]
+    Enter(PathBuf, #[source] io::Error),
     /// The kernel does not say who the namespace is.
     #[error("cannot {what} of network namespace {}: kernel 5.14 or newer is needed", path.display())]
     Identify {
@@ -78,7 +66,7 @@ pub enum NetnsError {
 impl NetnsError {
     /// Whether the namespace does not exist any more, as opposed to being out of reach.
     pub fn is_gone(&self) -> bool {
-        matches!(self, NetnsError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, NetnsError::Open(_, source) if source.kind() == io::ErrorKind::NotFound)
     }
 }
 
@@ -91,10 +79,7 @@ impl Netns {
         let path = path.as_ref();
         // O_NONBLOCK: a hostile path may be a FIFO, which would otherwise hold us up.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let failed = |e: rustix::io::Errno| NetnsError::Open {
-            path: path.into(),
-            source: e.into(),
-        };
+        let failed = |e: rustix::io::Errno| NetnsError::Open(path.into(), e.into());
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
         let magic = rustix::fs::fstatfs(&fd).map_err(failed)?.f_type as u64;
         if magic != NSFS_MAGIC {
@@ -112,10 +97,7 @@ impl Netns {
                 path: path.into(),
                 kind: kind_name(kind),
             }),
-            Err(source) => Err(NetnsError::Open {
-                path: path.into(),
-                source,
-            }),
+            Err(source) => Err(NetnsError::Open(path.into(), source)),
         }
     }
 
@@ -156,7 +138,8 @@ impl Netns {
     /// If coming back fails the process aborts: a thread left behind in a pod's namespace would
     /// go on to configure that pod as if it were the node, and nobody would notice.
     pub fn enter<T>(&self, inside: impl FnOnce() -> T) -> Result<T, NetnsError> {
-        let home = Self::home()?;
+        let home = rustix::fs::open(OWN, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| NetnsError::Open(OWN.into(), error.into()))?;
         self.go_and_return(home.as_fd(), inside)
     }
 
@@ -174,26 +157,10 @@ impl Netns {
         home: BorrowedFd<'_>,
         inside: impl FnOnce() -> T,
     ) -> Result<T, NetnsError> {
-        self.move_in().map_err(|source| NetnsError::Enter {
-            path: self.path.clone(),
-            source,
-        })?;
+        move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network))
+            .map_err(|error| NetnsError::Enter(self.path.clone(), error.into()))?;
         let _back = Back(home);
         Ok(inside())
-    }
-
-    fn home() -> Result<OwnedFd, NetnsError> {
-        rustix::fs::open(OWN, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|e| {
-            NetnsError::Open {
-                path: OWN.into(),
-                source: e.into(),
-            }
-        })
-    }
-
-    fn move_in(&self) -> io::Result<()> {
-        move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(io::Error::from)
     }
 
     fn unknown(&self, what: &'static str, source: io::Error) -> NetnsError {

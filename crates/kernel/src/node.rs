@@ -2,6 +2,7 @@
 //! difference; never removes what others made. Cheap when all is there.
 
 use crate::nft::{self, NftError};
+use crate::observe::{addresses_of, link_by_name};
 use crate::router::{self, RouterError};
 use crate::sysctl::{self, SysctlError};
 use crate::{NetlinkError, NetnsError, NodeSide, bridge};
@@ -54,13 +55,8 @@ pub enum NodeError {
         wanted: IpNet,
     },
     /// A bridge was made and then was not there.
-    #[error(
-        "bridge {name} vanished right after it was made: is another program at work on the node?"
-    )]
-    Vanished {
-        /// The bridge.
-        name: IfName,
-    },
+    #[error("bridge {0} vanished right after it was made: is another program at work on the node?")]
+    Vanished(IfName),
     /// A sysctl could not be set.
     #[error("cannot prepare the node")]
     Setting(#[from] SysctlError),
@@ -81,16 +77,17 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
     if plan.is_empty() {
         return Ok(done);
     }
-    node.with_socket(|socket| {
-        plan.bridges
-            .iter()
-            .try_for_each(|b| bridge::ensure(socket, node.netns(), b, &mut done.changes))
+    let known = node.with_socket(|socket| {
+        let bridges = plan.bridges.iter();
+        let ensured = bridges.map(|b| bridge::ensure(socket, node.netns(), b, &mut done.changes));
+        ensured.collect::<Result<Vec<_>, _>>()
     })?;
     let settings = || {
-        plan.bridges
-            .iter()
-            .flat_map(|b| &b.settings)
-            .chain(&plan.settings)
+        let of_bridges = plan.bridges.iter().zip(&known).flat_map(|(bridge, known)| {
+            let settings = bridge.settings.iter();
+            settings.filter(|setting| !known.has_of(bridge.name.as_str(), setting))
+        });
+        of_bridges.chain(&plan.settings)
     };
     node.inside(|| -> Result<(), NodeError> {
         for setting in settings() {
@@ -105,8 +102,8 @@ pub fn ensure(plan: &NodePlan, node: &NodeSide) -> Result<Ensured, NodeError> {
         done.changes.extend(nft::ensure(node, &plan.masquerades)?);
     }
     for wanted in &plan.routers {
-        done.changes
-            .extend(router::ensure(node, wanted).map_err(Box::new)?);
+        let changes = router::ensure(node, wanted).map_err(Box::new)?;
+        done.changes.extend(changes);
     }
     Ok(done)
 }
@@ -116,10 +113,8 @@ pub fn observe(plan: &NodePlan, node: &NodeSide) -> Result<Observed, NetlinkErro
     node.with_socket(|socket| {
         let mut observed = Observed::default();
         for bridge in &plan.bridges {
-            if let Some(link) = crate::observe::link_by_name(socket, bridge.name.as_str())? {
-                observed
-                    .addresses
-                    .extend(crate::observe::addresses_of(socket, link.index)?);
+            if let Some(link) = link_by_name(socket, bridge.name.as_str())? {
+                observed.addresses.extend(addresses_of(socket, link.index)?);
                 observed.links.push(link);
             }
         }

@@ -105,6 +105,12 @@ impl NodeSide {
         self.routers_dir.as_deref()
     }
 
+    /// The same, for use of a router.
+    pub(crate) fn routers_dir_for(&self, router: &RouterName) -> Result<&Path, RouterError> {
+        let dir = self.routers_dir();
+        dir.ok_or_else(|| RouterError::NoDirectory(router.clone()))
+    }
+
     /// The namespace of a router, held open; opened anew if another one has taken its place.
     pub fn router(&self, name: &RouterName) -> Result<Netns, RouterError> {
         self.known(name).map(|(netns, _)| netns)
@@ -222,21 +228,14 @@ impl NodeSide {
     }
 
     fn known(&self, name: &RouterName) -> Result<(Netns, Arc<Idle>), RouterError> {
-        let dir = self.routers_dir().ok_or_else(|| RouterError::NoDirectory {
-            router: name.clone(),
-        })?;
-        let path = pin::path(dir, name);
+        let path = pin::path(self.routers_dir_for(name)?, name);
         let inode = pin::inode(&path).map_err(|source| RouterError::missing(name, source))?;
         let mut routers = lock(&self.routers);
         if let Some(known) = routers.get(name).filter(|known| known.inode == inode) {
             return Ok((known.netns.clone(), Arc::clone(&known.idle)));
         }
-        let open = || -> Result<_, NetnsError> {
-            let netns = Netns::open(&path)?;
-            let inode = netns.inode()?;
-            Ok((netns, inode))
-        };
-        let (netns, inode) = open().map_err(|source| RouterError::missing(name, source))?;
+        let opened = Netns::open(&path).and_then(|netns| Ok((netns.inode()?, netns)));
+        let (inode, netns) = opened.map_err(|source| RouterError::missing(name, source))?;
         let idle = Arc::default();
         if routers.len() < ROUTERS_AT_MOST || routers.contains_key(name) {
             let known = Known {
@@ -258,6 +257,7 @@ impl Home {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a thread left that panicked is used as it is.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,20 @@
 //! The numbers by which a network namespace knows others. A namespace keeps its number as long as it lives, whether or not
 //! a process or a mount shows it: links inside can be listed by it from outside.
 
-use crate::netlink::{Request, attributes, u32_of};
-use crate::observe;
+use crate::netlink::{Request, u32_of};
+use crate::observe::{self, attribute};
 use crate::{NetlinkError, Netns, Socket, link};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
 use plexus_core::plan::ObservedLink;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Makes sure that the socket's namespace has a number for `other`.
-pub(crate) fn ensure(socket: &mut Socket, other: &Netns) -> Result<(), NetlinkError> {
+/// Gives `other` a number in the socket's namespace, unless it has one.
+pub(crate) fn add(other: &Netns) -> Request {
     const ANY: i32 = -1;
     let message = message(vec![NsidAttribute::Id(ANY), of(other)]);
     let what = format!("number namespace {}", other.path().display());
-    let request: Request = Request::new(Message::NewNsId(message), 0, what);
-    let numbered = socket.batch(crate::effect::Effect::none(), &[request]);
-    match numbered {
-        Err(error) if error.errno() == Some(libc::EEXIST) => Ok(()),
-        numbered => numbered,
-    }
+    Request::new(Message::NewNsId(message), 0, what).unless_there()
 }
 
 /// The links of every namespace that the socket's namespace has a number for.
@@ -53,7 +48,6 @@ fn message(attributes: Vec<NsidAttribute>) -> NsidMessage {
 fn read(payload: &[u8]) -> Option<i32> {
     const HEADER: usize = 4;
     const NSID: u16 = 1;
-    let number = attributes(payload.get(HEADER..)?).find(|(kind, _)| *kind == NSID);
-    let number = u32_of(number?.1) as i32;
+    let number = u32_of(attribute(payload.get(HEADER..)?, NSID)?) as i32;
     (number >= 0).then_some(number)
 }

@@ -1,9 +1,9 @@
 //! What a namespace has. Owns the questions; never changes anything. A socket goes in, an
 //! [`Observed`] or a link comes out.
 
-use crate::netlink::Request;
+use crate::netlink::{Request, attributes};
 use crate::{NetlinkError, Socket, address, link, neighbour, route, rule};
-use plexus_core::plan::{Observed, ObservedLink, PodPlan};
+use plexus_core::plan::{Link, Observed, ObservedAddress, ObservedLink, PodPlan};
 use plexus_types::Family;
 
 /// Which objects to look at; links always.
@@ -38,19 +38,15 @@ impl What {
 
     /// What this plan speaks of.
     pub fn of(plan: &PodPlan) -> Self {
-        let links = || plan.links.iter();
-        let families = |has: &dyn Fn(Family) -> bool| (has(Family::V4), has(Family::V6));
+        let families = |has: &dyn Fn(&Link, Family) -> bool| {
+            let has = |family| plan.links.iter().any(|link| has(link, family));
+            (has(Family::V4), has(Family::V6))
+        };
         What {
             addresses: true,
-            routes: families(&|f| {
-                links().any(|l| l.routes.iter().any(|r| Family::of(r.dst.addr()) == f))
-            }),
-            rules: families(&|f| {
-                links().any(|l| l.rules.iter().any(|r| Family::of(r.from.addr()) == f))
-            }),
-            neighbours: families(&|f| {
-                links().any(|l| l.neighbours.iter().any(|n| Family::of(n.address) == f))
-            }),
+            routes: families(&|l, f| l.routes.iter().any(|r| Family::of(r.dst.addr()) == f)),
+            rules: families(&|l, f| l.rules.iter().any(|r| Family::of(r.from.addr()) == f)),
+            neighbours: families(&|l, f| l.neighbours.iter().any(|n| Family::of(n.address) == f)),
         }
     }
 }
@@ -65,19 +61,16 @@ pub fn observe(socket: &mut Socket, what: What) -> Result<Observed, NetlinkError
         observed.addresses = list(socket, address::list(None), address::read)?;
     }
     for family in families(what.routes) {
-        observed
-            .routes
-            .extend(list(socket, route::list(family), route::read_hops)?);
+        let routes = list(socket, route::list(family), route::read_hops)?;
+        observed.routes.extend(routes);
     }
     for family in families(what.rules) {
-        observed
-            .rules
-            .extend(list(socket, rule::list(family), rule::read)?);
+        let rules = list(socket, rule::list(family), rule::read)?;
+        observed.rules.extend(rules);
     }
     for family in families(what.neighbours) {
-        observed
-            .neighbours
-            .extend(list(socket, neighbour::list(family), neighbour::read)?);
+        let neighbours = list(socket, neighbour::list(family), neighbour::read)?;
+        observed.neighbours.extend(neighbours);
     }
     Ok(observed)
 }
@@ -88,10 +81,7 @@ pub fn links(socket: &mut Socket) -> Result<Vec<ObservedLink>, NetlinkError> {
 }
 
 /// The addresses of one link.
-pub fn addresses_of(
-    socket: &mut Socket,
-    index: u32,
-) -> Result<Vec<plexus_core::plan::ObservedAddress>, NetlinkError> {
+pub fn addresses_of(socket: &mut Socket, index: u32) -> Result<Vec<ObservedAddress>, NetlinkError> {
     let mut addresses = list(socket, address::list(Some(index)), address::read)?;
     addresses.retain(|address| address.link == index);
     Ok(addresses)
@@ -129,6 +119,12 @@ pub(crate) fn optional<T>(
     }
 }
 
+/// The value of that attribute of a payload.
+pub(crate) fn attribute(payload: &[u8], wanted: u16) -> Option<&[u8]> {
+    let found = attributes(payload).find(|(kind, _)| *kind == wanted);
+    found.map(|(_, value)| value)
+}
+
 pub(crate) fn list<T, I: IntoIterator<Item = T>>(
     socket: &mut Socket,
     request: Request,
@@ -140,8 +136,6 @@ pub(crate) fn list<T, I: IntoIterator<Item = T>>(
 }
 
 fn families((v4, v6): (bool, bool)) -> impl Iterator<Item = Family> {
-    [(v4, Family::V4), (v6, Family::V6)]
-        .into_iter()
-        .filter(|(yes, _)| *yes)
-        .map(|(_, f)| f)
+    let asked = [(v4, Family::V4), (v6, Family::V6)].into_iter();
+    asked.filter_map(|(is_asked, family)| is_asked.then_some(family))
 }

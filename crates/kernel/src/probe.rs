@@ -2,6 +2,7 @@
 //! decides nothing about them: a reason is given for what is missing.
 
 use crate::effect::Effect;
+use crate::observe::link_by_name;
 use crate::{NetlinkError, Netns, Socket, link, nft, router, sys};
 use netlink_packet_route::link::{
     InfoData, InfoIpVlan, InfoKind, InfoMacVlan, InfoVlan, InfoVrf, InfoVxlan, IpVlanMode,
@@ -29,9 +30,8 @@ impl Features {
 
     /// Every feature with the reason if it is missing, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Feature, Option<&str>)> {
-        Feature::ALL
-            .into_iter()
-            .map(|feature| (feature, self.missing(feature)))
+        let all = Feature::ALL.into_iter();
+        all.map(|feature| (feature, self.missing(feature)))
     }
 }
 
@@ -41,10 +41,7 @@ pub fn probe() -> Features {
         .name("plexus-probe".into())
         .spawn(attempt_all);
     let failed = |why: String| Features {
-        missing: Feature::ALL
-            .into_iter()
-            .map(|feature| (feature, why.clone()))
-            .collect(),
+        missing: Feature::ALL.map(|feature| (feature, why.clone())).into(),
     };
     match thread.map(|thread| thread.join()) {
         Ok(Ok(Ok(features))) => features,
@@ -63,33 +60,33 @@ fn attempt_all() -> Result<Features, String> {
     for feature in Feature::ALL {
         let attempt = match feature {
             Feature::Masquerade => nft::probe(),
-            Feature::NetnsCookie => Netns::current()
-                .and_then(|ns| ns.cookie().map(drop))
-                .map_err(Into::into),
+            Feature::NetnsCookie => cookie(),
             Feature::RouterNetns => Ok(()),
             _ => attempt_link(&mut socket, feature),
         };
-        if feature == Feature::RouterNetns
-            && let Err(why) = attempt_pin()
-        {
-            features.missing.insert(feature, why);
-        }
-        if plexus_faults::mistake(&format!("lacks-{feature}")) {
-            let why = "switched off for a test".to_owned();
-            features.missing.insert(feature, why);
-        }
-        if let Err(error) = attempt {
-            let why = match error.errno() {
-                // The latter of sockets, where even the kind of netlink that nf_tables speaks is a module.
-                Some(libc::EOPNOTSUPP | libc::EPROTONOSUPPORT) => {
-                    format!("the kernel has no {feature}: load or build that module")
-                }
-                _ => error.to_string(),
-            };
-            features.missing.insert(feature, why);
-        }
+        let attempt = attempt.map_err(|error| match error.errno() {
+            // The latter of sockets, where even the kind of netlink that nf_tables speaks is a module.
+            Some(libc::EOPNOTSUPP | libc::EPROTONOSUPPORT) => {
+                format!("the kernel has no {feature}: load or build that module")
+            }
+            _ => error.to_string(),
+        });
+        let missing = attempt.and_then(|()| match feature {
+            _ if plexus_faults::mistake(&format!("lacks-{feature}")) => {
+                Err("switched off for a test".to_owned())
+            }
+            Feature::RouterNetns => attempt_pin(),
+            _ => Ok(()),
+        });
+        features
+            .missing
+            .extend(missing.err().map(|why| (feature, why)));
     }
     Ok(features)
+}
+
+fn cookie() -> Result<(), NetlinkError> {
+    Ok(Netns::current()?.cookie().map(drop)?)
 }
 
 fn attempt_pin() -> Result<(), String> {
@@ -99,44 +96,27 @@ fn attempt_pin() -> Result<(), String> {
 }
 
 fn attempt_link(socket: &mut Socket, feature: Feature) -> Result<(), NetlinkError> {
-    let (kind, data) = match feature {
-        Feature::Veth => (InfoKind::Veth, None),
-        Feature::Bridge => (InfoKind::Bridge, None),
-        Feature::Dummy => (InfoKind::Dummy, None),
-        Feature::Macvlan => (
-            InfoKind::MacVlan,
-            Some(InfoData::MacVlan(vec![InfoMacVlan::Mode(
-                MacVlanMode::Bridge,
-            )])),
-        ),
-        Feature::Ipvlan => (
-            InfoKind::IpVlan,
-            Some(InfoData::IpVlan(vec![InfoIpVlan::Mode(IpVlanMode::L2)])),
-        ),
-        Feature::Vlan => (InfoKind::Vlan, Some(InfoData::Vlan(vec![InfoVlan::Id(80)]))),
-        Feature::Vxlan => (
-            InfoKind::Vxlan,
-            Some(InfoData::Vxlan(vec![
-                InfoVxlan::Id(80),
-                InfoVxlan::Port(4789),
-            ])),
-        ),
-        Feature::Vrf => (
-            InfoKind::Vrf,
-            Some(InfoData::Vrf(vec![InfoVrf::TableId(80)])),
-        ),
-        Feature::Masquerade | Feature::NetnsCookie | Feature::RouterNetns => return Ok(()),
-    };
+    let macvlan = || InfoData::MacVlan(vec![InfoMacVlan::Mode(MacVlanMode::Bridge)]);
+    let ipvlan = || InfoData::IpVlan(vec![InfoIpVlan::Mode(IpVlanMode::L2)]);
+    let vlan = || InfoData::Vlan(vec![InfoVlan::Id(80)]);
+    let vxlan = || InfoData::Vxlan(vec![InfoVxlan::Id(80), InfoVxlan::Port(4789)]);
+    let vrf = || InfoData::Vrf(vec![InfoVrf::TableId(80)]);
     // The loopback cannot carry a macvlan; the ends of the veth can. One end each, since a parent
     // carries macvlans or ipvlans but not both.
-    let parent = match feature {
-        Feature::Macvlan | Feature::Vlan => Some(VETH.0),
-        Feature::Ipvlan => Some(VETH.1),
-        _ => None,
+    let (kind, data, parent) = match feature {
+        Feature::Veth => (InfoKind::Veth, None, None),
+        Feature::Bridge => (InfoKind::Bridge, None, None),
+        Feature::Dummy => (InfoKind::Dummy, None, None),
+        Feature::Macvlan => (InfoKind::MacVlan, Some(macvlan()), Some(VETH.0)),
+        Feature::Ipvlan => (InfoKind::IpVlan, Some(ipvlan()), Some(VETH.1)),
+        Feature::Vlan => (InfoKind::Vlan, Some(vlan()), Some(VETH.0)),
+        Feature::Vxlan => (InfoKind::Vxlan, Some(vxlan()), None),
+        Feature::Vrf => (InfoKind::Vrf, Some(vrf()), None),
+        Feature::Masquerade | Feature::NetnsCookie | Feature::RouterNetns => return Ok(()),
     };
     let index = match parent {
         None => None,
-        Some(name) => crate::observe::link_by_name(socket, name)?.map(|link| link.index),
+        Some(name) => link_by_name(socket, name)?.map(|link| link.index),
     };
     let request = link::create_plain(feature.name(), kind, data, index);
     // Nothing outside the throw-away namespace changes: not a place to die.

@@ -6,9 +6,10 @@
 //! all others (measured: 50 µs beside a few pods, 1 ms beside 1,500). A fresh instance has short
 //! chains. Letting one go takes up to 2 ms, so that is left to those who remove pods.
 
+use crate::node_side::lock;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Instances of procfs, one of them in use.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ impl Procfs {
     /// An instance, for work in one namespace; none if mounting is not allowed, and then `/proc`
     /// has to do.
     pub(crate) fn instance(&self) -> Option<Arc<OwnedFd>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.used >= USES {
             state.used = 0;
             let old = state.current.take();
@@ -47,10 +48,7 @@ impl Procfs {
 
     /// Lets go of the instances that are not used any more.
     pub(crate) fn clean(&self) {
-        let retired = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut state.retired)
-        };
+        let retired = std::mem::take(&mut lock(&self.state).retired);
         drop(retired);
     }
 }

@@ -44,11 +44,8 @@ impl Process {
     /// Whether it has ended, or does so within the limit.
     pub fn has_ended(&self, limit: Duration) -> bool {
         let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
-        let limit = Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        rustix::event::poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready > 0)
+        let limit = Timespec::try_from(limit).ok();
+        rustix::event::poll(&mut fds, limit.as_ref()).is_ok_and(|ready| ready > 0)
     }
 
     /// The network namespace of its first thread.
@@ -59,15 +56,16 @@ impl Process {
 
 /// Everybody who lives in one of the namespaces with these names, but ourselves and those that wait for us.
 pub fn residents(names: &[String]) -> Vec<Process> {
-    let wanted: BTreeSet<_> = names
+    let wanted = names
         .iter()
-        .filter_map(|name| identity(&named::path(name)).ok())
-        .collect();
+        .filter_map(|name| identity(&named::path(name)).ok());
+    let wanted: BTreeSet<_> = wanted.collect();
     let ours = ancestors();
     let others = all_processes().filter(|pid| !ours.contains(pid));
     let lives_there = |process: &Process| {
-        let place = process.namespace();
-        place.is_some_and(|place| wanted.contains(&place))
+        process
+            .namespace()
+            .is_some_and(|place| wanted.contains(&place))
     };
     others
         .filter_map(Process::open)

@@ -2,6 +2,7 @@
 
 use crate::address::family;
 use crate::netlink::{Request, attributes, ip, u16_of, u32_of};
+use crate::observe::attribute;
 use ipnet::IpNet;
 use netlink_packet_core::NLM_F_CREATE;
 use netlink_packet_route::RouteNetlinkMessage as Message;
@@ -20,13 +21,11 @@ pub(crate) fn add(link: &str, index: u32, route: &Route) -> Request {
     message.header.table = u8::try_from(table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC);
     message.header.protocol = RouteProtocol::Other(PROTOCOL);
     message.header.kind = RouteType::Unicast;
-    message.header.scope = route.scope.map(RouteScope::from).unwrap_or_else(|| {
-        if route.via.is_some() {
-            RouteScope::Universe
-        } else {
-            RouteScope::Link
-        }
-    });
+    message.header.scope = match (route.scope, route.via) {
+        (Some(scope), _) => scope.into(),
+        (None, Some(_)) => RouteScope::Universe,
+        (None, None) => RouteScope::Link,
+    };
     if route.onlink {
         message.header.flags = RouteFlags::Onlink;
     }
@@ -36,20 +35,14 @@ pub(crate) fn add(link: &str, index: u32, route: &Route) -> Request {
     attributes.extend(route.via.map(|via| RouteAttribute::Gateway(via.into())));
     attributes.extend(route.src.map(|src| RouteAttribute::PrefSource(src.into())));
     attributes.extend(route.metric.map(RouteAttribute::Priority));
-    let metrics: Vec<_> = [
-        route.mtu.map(RouteMetric::Mtu),
-        route.advmss.map(RouteMetric::Advmss),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let mut metrics: Vec<_> = route.mtu.map(RouteMetric::Mtu).into_iter().collect();
+    metrics.extend(route.advmss.map(RouteMetric::Advmss));
     if !metrics.is_empty() {
         attributes.push(RouteAttribute::Metrics(metrics));
     }
     let via = route
         .via
-        .map(|via| format!(" via {via}"))
-        .unwrap_or_default();
+        .map_or_else(String::new, |via| format!(" via {via}"));
     let what = format!("add route {}{via} dev {link} table {table}", route.dst);
     Request::new(Message::NewRoute(message), NLM_F_CREATE, what)
 }
@@ -58,22 +51,15 @@ pub(crate) fn add(link: &str, index: u32, route: &Route) -> Request {
 pub(crate) fn get(dst: IpNet) -> Request {
     let mut message = message(IpNet::from(dst.network()));
     message.header.flags = RouteFlags::FibMatch;
-    Request::new(
-        Message::GetRoute(message),
-        0,
-        format!("find the route to {dst}"),
-    )
+    let what = format!("find the route to {dst}");
+    Request::new(Message::GetRoute(message), 0, what)
 }
 
-/// Asks for all routes of a family.
-pub(crate) fn list(family: Family) -> Request {
+pub(crate) fn list(of: Family) -> Request {
     let mut message = RouteMessage::default();
-    message.header.address_family = crate::address::family(family.everything().addr());
-    Request::new(
-        Message::GetRoute(message),
-        0,
-        format!("list {family} routes"),
-    )
+    message.header.address_family = family(of);
+    let what = format!("list {of} routes");
+    Request::new(Message::GetRoute(message), 0, what)
 }
 
 /// Reads a route from an answer, once per next hop: the kernel joins IPv6 routes to the same
@@ -82,9 +68,8 @@ pub(crate) fn read_hops(payload: &[u8]) -> Vec<ObservedRoute> {
     let Some(route) = read(payload) else {
         return Vec::new();
     };
-    let several = attributes(&payload[12..]).find(|(kind, _)| *kind == libc::RTA_MULTIPATH);
-    match several {
-        Some((_, hops)) => hops_of(&route, hops),
+    match attribute(&payload[12..], libc::RTA_MULTIPATH) {
+        Some(hops) => hops_of(&route, hops),
         None => vec![route],
     }
 }
@@ -94,11 +79,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedRoute> {
     const UNICAST: u8 = 1;
     const CLONED: u32 = 0x200;
     let header = payload.get(..12)?;
-    let family = match i32::from(header[0]) {
-        libc::AF_INET => Family::V4,
-        libc::AF_INET6 => Family::V6,
-        _ => return None,
-    };
+    let family = family_of(header[0])?;
     if header[7] != UNICAST || u32_of(&header[8..12]) & CLONED != 0 {
         return None;
     }
@@ -135,10 +116,9 @@ fn hops_of(route: &ObservedRoute, mut hops: &[u8]) -> Vec<ObservedRoute> {
         let Some(inner) = hops.get(HEADER..length) else {
             break;
         };
-        let gateway = attributes(inner).find(|(kind, _)| *kind == libc::RTA_GATEWAY);
         found.push(ObservedRoute {
             link: Some(u32_of(&header[4..HEADER])),
-            via: gateway.and_then(|(_, value)| ip(value)),
+            via: attribute(inner, libc::RTA_GATEWAY).and_then(ip),
             ..route.clone()
         });
         hops = hops.get(length.next_multiple_of(4)..).unwrap_or_default();
@@ -149,15 +129,23 @@ fn hops_of(route: &ObservedRoute, mut hops: &[u8]) -> Vec<ObservedRoute> {
 pub(crate) const MAIN: u32 = 254;
 const LOCAL: u32 = 255;
 
-fn message(dst: IpNet) -> RouteMessage {
+/// The family of a message, by its first byte.
+pub(crate) fn family_of(byte: u8) -> Option<Family> {
+    match i32::from(byte) {
+        libc::AF_INET => Some(Family::V4),
+        libc::AF_INET6 => Some(Family::V6),
+        _ => None,
+    }
+}
+
+pub(crate) fn message(dst: IpNet) -> RouteMessage {
     let mut message = RouteMessage::default();
-    message.header.address_family = family(dst.addr());
+    message.header.address_family = family(Family::of(dst.addr()));
     message.header.destination_prefix_length = dst.prefix_len();
     message.attributes = Vec::with_capacity(6);
     if dst.prefix_len() > 0 {
-        message
-            .attributes
-            .push(RouteAttribute::Destination(dst.network().into()));
+        let dst = RouteAttribute::Destination(dst.network().into());
+        message.attributes.push(dst);
     }
     message
 }

@@ -28,41 +28,28 @@ pub(crate) fn set_option(fd: impl AsFd, level: i32, name: i32, value: i32) -> io
 /// `getsockopt` of a `u64`.
 pub(crate) fn get_option_u64(fd: impl AsFd, level: i32, name: i32) -> io::Result<u64> {
     let mut value = 0_u64;
-    let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: pointer and length describe `value`, which outlives the call; any bit pattern that
-    // the kernel writes is a valid `u64`.
-    let result = unsafe {
-        libc::getsockopt(
-            fd.as_fd().as_raw_fd(),
-            level,
-            name,
-            (&raw mut value).cast(),
-            &raw mut length,
-        )
-    };
-    check(result).map(|_| value)
+    // SAFETY: any bit pattern is a valid `u64`.
+    unsafe { get_option(fd, level, name, &mut value) }?;
+    Ok(value)
 }
 
 /// Process and user of the peer of a unix socket; process 0 if it cannot be seen from here.
 pub(crate) fn peer_credentials(fd: impl AsFd) -> io::Result<(i32, u32)> {
-    let mut value = libc::ucred {
-        pid: 0,
-        uid: u32::MAX,
-        gid: u32::MAX,
-    };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: pointer and length describe `value`, which outlives the call; it is made of
-    // integers, so any bit pattern is valid.
-    let result = unsafe {
-        libc::getsockopt(
-            fd.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut value).cast(),
-            &raw mut length,
-        )
-    };
-    check(result).map(|_| (value.pid, value.uid))
+    let (pid, uid, gid) = (0, u32::MAX, u32::MAX);
+    let mut value = libc::ucred { pid, uid, gid };
+    // SAFETY: it is made of integers, so any bit pattern is valid.
+    unsafe { get_option(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut value) }?;
+    Ok((value.pid, value.uid))
+}
+
+/// SAFETY: for a type of which any bit pattern is a valid value.
+unsafe fn get_option<T>(fd: impl AsFd, level: i32, name: i32, value: &mut T) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    let to = (&raw mut *value).cast();
+    // SAFETY: pointer and length describe `value`, which outlives the call.
+    let result =
+        unsafe { libc::getsockopt(fd.as_fd().as_raw_fd(), level, name, to, &raw mut length) };
+    check(result).map(drop)
 }
 
 /// The signals that a thread does not get.
@@ -251,18 +238,13 @@ pub(crate) fn send_frame(fd: impl AsFd, link: u32, frame: &[u8]) -> io::Result<(
             size_of::<libc::sockaddr_ll>() as libc::socklen_t,
         )
     };
-    if sent < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    check(sent as i32).map(drop)
 }
 
 fn check(result: i32) -> io::Result<i32> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
+    match result {
+        0.. => Ok(result),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::effect::effect;
 use plexus_core::plan::Setting;
 use rustix::fs::{CWD, Mode, OFlags};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -13,11 +13,8 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub enum SysctlError {
     /// A key that could lead elsewhere.
-    #[error("sysctl key {key:?} is not legal: use a path below net, without empty or dotted parts")]
-    Key {
-        /// The key.
-        key: String,
-    },
+    #[error("sysctl key {0:?} is not legal: use a path below net, without empty or dotted parts")]
+    Key(String),
     /// Not readable.
     #[error(
         "cannot read sysctl {key}: does the interface exist, and does the kernel know the key?"
@@ -44,15 +41,22 @@ pub enum SysctlError {
     },
 }
 
+/// No value below `net` that we read has more bytes; the kernel gives each whole with the first read.
+const LONGEST: usize = 256;
+
 /// The value of `key` in the calling thread's namespace, without the line end.
 pub fn read(key: &str) -> Result<String, SysctlError> {
     check(key)?;
-    std::fs::read_to_string(format!("/proc/sys/{key}"))
-        .map(|text| text.trim_end().to_owned())
-        .map_err(|source| SysctlError::Read {
-            key: key.into(),
-            source,
-        })
+    let mut text = [0; LONGEST];
+    let read = File::open(format!("/proc/sys/{key}")).and_then(|mut file| file.read(&mut text));
+    read.map(|length| {
+        let text = String::from_utf8_lossy(text.get(..length).unwrap_or_default());
+        text.trim_end().to_owned()
+    })
+    .map_err(|source| SysctlError::Read {
+        key: key.into(),
+        source,
+    })
 }
 
 /// Sets it in the calling thread's namespace. A key below `net/ipv6` is passed over if the kernel
@@ -99,13 +103,8 @@ fn check(key: &str) -> Result<(), SysctlError> {
         && key.len() < 256
         && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
         && !key.contains('\0');
-    if legal {
-        Ok(())
-    } else {
-        Err(SysctlError::Key {
-            key: key.chars().take(80).collect(),
-        })
-    }
+    let refused = || SysctlError::Key(key.chars().take(80).collect());
+    legal.then_some(()).ok_or_else(refused)
 }
 
 fn open_at(directory: impl AsFd, path: &str) -> io::Result<File> {

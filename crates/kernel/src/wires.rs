@@ -11,13 +11,10 @@ use crate::netlink::Request;
 use crate::observe::{What, observe};
 use crate::{NetlinkError, Netns, Socket, address, link, route};
 use ipnet::IpNet;
-use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage as Message;
-use netlink_packet_route::link::{
-    InfoBridge, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-};
+use netlink_packet_route::link::{InfoBridge, InfoData, LinkAttribute, LinkFlags};
 use netlink_packet_route::route::RouteProtocol;
-use plexus_core::plan::{Observed, Route};
+use plexus_core::plan::{ObservedLink, Route};
 use plexus_types::{Family, Mac};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -55,7 +52,10 @@ pub fn make_hub(hub: &Netns, loopback: &[IpNet], bridges: &[Bridge]) -> Result<(
     let missing = bridges
         .iter()
         .filter(|bridge| !links.iter().any(|link| link.name == bridge.name));
-    let requests: Vec<Request> = missing.map(create_bridge).collect();
+    // Nobody asks who listens to which group: without an answer, frames would be dropped.
+    let data = || InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)]);
+    let create = |b: &Bridge| link::create_bridge(&b.name, None, b.mac, Some(data()));
+    let requests: Vec<Request> = missing.map(create).collect();
     socket.batch(Effect::none(), &requests)?;
     let named = bridges
         .iter()
@@ -116,8 +116,8 @@ pub fn set_carrier(hub: &Netns, outer: &[String], up: bool) -> Result<(), Netlin
 pub fn carriers(hub: &Netns, outer: &[String]) -> Result<Vec<bool>, NetlinkError> {
     let mut socket = Socket::open_in(hub)?;
     let links = observe(&mut socket, What::LINKS)?.links;
-    let up = |name: &String| links.iter().any(|link| link.name == *name && link.up);
-    Ok(outer.iter().map(up).collect())
+    let is_up = |name: &String| links.iter().any(|link| link.name == *name && link.up);
+    Ok(outer.iter().map(is_up).collect())
 }
 
 /// Removes wires at once, by their outer ends; what is gone already is fine.
@@ -125,9 +125,8 @@ pub fn unplug(hub: &Netns, outer: &[String]) -> Result<(), NetlinkError> {
     let mut socket = Socket::open_in(hub)?;
     let links = observe(&mut socket, What::LINKS)?.links;
     let there = links.iter().filter(|link| outer.contains(&link.name));
-    let requests: Vec<Request> = there
-        .map(|there| link::delete(&there.name, there.index))
-        .collect();
+    let delete = |there: &ObservedLink| link::delete(&there.name, there.index);
+    let requests: Vec<Request> = there.map(delete).collect();
     let refused = socket.batch_all(Effect::none(), &requests)?;
     match refused.into_iter().find(|r| r.errno != libc::ENODEV) {
         Some(refused) => Err(refused.into()),
@@ -144,7 +143,7 @@ fn configure<'a>(
         addresses: true,
         ..What::LINKS
     };
-    let seen: Observed = observe(socket, what)?;
+    let seen = observe(socket, what)?;
     let mut requests = Vec::new();
     for (name, addresses) in wanted {
         let Some(found) = seen.links.iter().find(|link| link.name == name) else {
@@ -197,56 +196,21 @@ fn default_route(name: &str, index: u32, gateway: IpAddr) -> Request {
     request
 }
 
-fn create_bridge(bridge: &Bridge) -> Request {
-    // Nobody asks who listens to which group: without an answer, frames would be dropped.
-    let data = InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)]);
-    let mut message = LinkMessage::default();
-    message.attributes = vec![
-        LinkAttribute::IfName(bridge.name.clone()),
-        LinkAttribute::Address(bridge.mac.bytes().to_vec()),
-        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge), LinkInfo::Data(data)]),
-    ];
-    up(&mut message);
-    new_link(message, format!("create bridge {}", bridge.name))
-}
-
 fn create_wire(wire: &Wire, bridge: Option<u32>, node: &Netns) -> Request {
-    let mut peer = LinkMessage::default();
-    peer.attributes = vec![
-        LinkAttribute::IfName(wire.inner.clone()),
-        LinkAttribute::Address(wire.mac.bytes().to_vec()),
+    let inner = link::veth(vec![
+        link::name(&wire.inner),
+        link::address(wire.mac),
         LinkAttribute::NetNsFd(node.as_fd().as_raw_fd()),
-    ];
-    let veth = LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer)));
-    let mut message = LinkMessage::default();
-    message.attributes = vec![
-        LinkAttribute::IfName(wire.outer.clone()),
-        LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), veth]),
-    ];
-    let bridge = bridge.map(LinkAttribute::Controller);
-    message.attributes.extend(bridge);
-    up(&mut message);
-    new_link(message, format!("create wire {}", wire.outer))
-}
-
-fn new_link(message: LinkMessage, what: String) -> Request {
-    Request::new(Message::NewLink(message), NLM_F_CREATE | NLM_F_EXCL, what)
+    ]);
+    let mut outer = vec![link::name(&wire.outer), inner];
+    outer.extend(bridge.map(LinkAttribute::Controller));
+    let what = format!("create wire {}", wire.outer);
+    link::make(link::message_up(outer), what)
 }
 
 fn set_state(name: &str, is_up: bool) -> Request {
-    let mut message = LinkMessage::default();
-    message
-        .attributes
-        .push(LinkAttribute::IfName(name.to_owned()));
-    if is_up {
-        message.header.flags = LinkFlags::Up;
-    }
-    message.header.change_mask = LinkFlags::Up;
+    let mut message = link::message_up(vec![link::name(name)]);
+    message.header.flags.set(LinkFlags::Up, is_up);
     let verb = if is_up { "join" } else { "cut" };
     Request::new(Message::SetLink(message), 0, format!("{verb} wire {name}"))
-}
-
-fn up(message: &mut LinkMessage) {
-    message.header.flags = LinkFlags::Up;
-    message.header.change_mask = LinkFlags::Up;
 }

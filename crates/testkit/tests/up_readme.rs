@@ -1,5 +1,5 @@
-//! The README's commands for one machine, as they are written there and at the usual places: in mounts
-//! and a network of their own, so that the machine's stay as they are.
+//! The commands for one machine of the README and of its page in the book, as they are written there and at the usual
+//! places: in mounts and a network of their own, so that the machine's stay as they are.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,9 +16,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// More than all of it takes.
-const README_TIMEOUT: Duration = Duration::from_secs(120);
-const HEADING: &str = "## On this machine, without Kubernetes\n";
+/// More than the commands of one text take.
+const TIMEOUT: Duration = Duration::from_secs(120);
+const PAGE: &str = "docs/src/install-standalone.md";
+const PAGE_HEADING: &str = "## Start it, and run a container\n";
+const README: &str = "README.md";
+const README_HEADING: &str = "**On one machine**";
 
 /// Directories of the machine that the commands write to; each is a copy, or empty, for the test.
 const PRIVATE: &str = r#"
@@ -53,10 +56,26 @@ done
 if ls /etc/cni/net.d | grep plexus; then echo "a configuration is left" >&2; exit 1; fi
 "#;
 
+/// One after the other: Podman's locks are the machine's.
 #[test]
 fn the_commands_work_as_written() {
+    let interfaces = ["10.1.", "10.2.", "eth0", "eth1"];
+    let described = [
+        "blue",
+        "red",
+        "Container default/web\n",
+        "its runtime, by the network's name (number 1 of 2)",
+        "Network default/red, identity ",
+        ", block 10.2.",
+        "default via 169.254.1.1 onlink",
+    ];
+    run(PAGE, PAGE_HEADING, &[&interfaces[..], &described].concat());
+    run(README, README_HEADING, &interfaces);
+}
+
+fn run(file: &str, heading: &str, wanted: &[&str]) {
     let node = Node::new();
-    let commands = commands();
+    let commands = commands(file, heading);
     let count = |word: &str| commands.iter().filter(|one| one.starts_with(word)).count();
     assert!(count("plexus up") == 1 && count("podman run") == 1 && count("plexus down") == 1);
     let mut script = PRIVATE.to_owned();
@@ -93,31 +112,23 @@ fn the_commands_work_as_written() {
         .env("CONTAINERS_CONF", node.file("containers.conf"))
         .env("STORAGE_DRIVER", "vfs")
         .env_remove("KUBECONFIG");
-    let output = Running::start(node.ns(), "the README", command, Vec::new()).wait(README_TIMEOUT);
+    let output = Running::start(node.ns(), file, command, Vec::new()).wait(TIMEOUT);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (printed, error) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{printed}\n{error}");
-    let described = [
-        "Container default/web\n",
-        "its runtime, by the network's name (number 1 of 2)",
-        "Network default/red, identity ",
-        ", block 10.2.",
-        "default via 169.254.1.1 onlink",
-    ];
-    let listed = ["10.1.", "10.2.", "eth0", "eth1", "blue", "red"];
-    for expected in listed.into_iter().chain(described) {
+    assert!(output.status.success(), "{file}: {printed}\n{error}");
+    for expected in wanted {
         assert!(
             printed.contains(expected),
-            "no {expected:?} in {printed}\n{error}"
+            "{file}: no {expected:?} in {printed}\n{error}"
         );
     }
 }
 
-/// The lines after the prompts of the first block, without remarks.
-fn commands() -> Vec<String> {
+/// The lines after the prompts of the first block after `heading`, without remarks.
+fn commands(file: &str, heading: &str) -> Vec<String> {
     let this = std::env::var("CARGO_MANIFEST_DIR").unwrap();
-    let readme = std::fs::read_to_string(Path::new(&this).join("../../README.md")).unwrap();
-    let section = readme.split(HEADING).nth(1).expect("the section is there");
+    let text = std::fs::read_to_string(Path::new(&this).join("../..").join(file)).unwrap();
+    let section = text.split(heading).nth(1).expect("the section is there");
     let block = section.split("```").nth(1).expect("it has a block");
     let mut found: Vec<String> = Vec::new();
     for line in block.lines().skip(1) {

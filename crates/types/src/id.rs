@@ -10,15 +10,7 @@ pub struct ContainerId(String);
 impl ContainerId {
     /// Checks the rule of the CNI specification, and a length that a file name can hold.
     pub fn new(text: &str) -> Result<Self, Invalid> {
-        plain(text, 200)
-            .ok_or_else(|| {
-                Invalid::new(
-                    "container id",
-                    text,
-                    "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit",
-                )
-            })
-            .map(Self)
+        plain("container id", text, 200, UP_TO_200).map(Self)
     }
 
     /// Enough of it to recognise it in a message, as its runtime shows it: nerdctl puts containerd's namespace
@@ -40,15 +32,7 @@ pub struct NetworkName(String);
 impl NetworkName {
     /// Checks the rule of the CNI specification, and a length that a file name can hold.
     pub fn new(text: &str) -> Result<Self, Invalid> {
-        plain(text, 200)
-            .ok_or_else(|| {
-                Invalid::new(
-                    "network name",
-                    text,
-                    "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit",
-                )
-            })
-            .map(Self)
+        plain("network name", text, 200, UP_TO_200).map(Self)
     }
 }
 
@@ -61,9 +45,7 @@ pub struct PluginType(String);
 impl PluginType {
     /// Refuses separators, `..` and anything else that could leave the plugin directory.
     pub fn new(text: &str) -> Result<Self, Invalid> {
-        plain(text, 100)
-            .ok_or_else(|| Invalid::new("plugin type", text, "use the name of a file in the plugin directory, not a path: A-Z a-z 0-9 _ . -, the first a letter or digit"))
-            .map(Self)
+        plain("plugin type", text, 100, PLUGIN_TYPE).map(Self)
     }
 }
 
@@ -76,36 +58,34 @@ pub struct RouterName(String);
 impl RouterName {
     /// Checks that it can be a file name.
     pub fn new(text: &str) -> Result<Self, Invalid> {
-        plain(text, 64)
-            .ok_or_else(|| {
-                Invalid::new(
-                    "router name",
-                    text,
-                    "use 1 to 64 of A-Z a-z 0-9 _ . -, the first a letter or digit",
-                )
-            })
-            .map(Self)
+        plain("router name", text, 64, UP_TO_64).map(Self)
     }
 
     /// The router of the network with that identity: a hash, so that any identity will do.
     pub fn of(network_uid: &str) -> Self {
-        Self(format!(
-            "px-{:016x}",
-            crate::hash64(&["router", network_uid])
-        ))
+        let hash = crate::hash64(&["router", network_uid]);
+        Self(format!("px-{hash:016x}"))
     }
 }
 
 text_type!(RouterName);
 
-fn plain(text: &str, longest: usize) -> Option<String> {
-    let first = text.bytes().next()?;
-    let legal = first.is_ascii_alphanumeric()
-        && text.len() <= longest
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
-    legal.then(|| text.to_owned())
+const UP_TO_200: &str = "use 1 to 200 of A-Z a-z 0-9 _ . -, the first a letter or digit";
+const UP_TO_64: &str = "use 1 to 64 of A-Z a-z 0-9 _ . -, the first a letter or digit";
+const PLUGIN_TYPE: &str = "use the name of a file in the plugin directory, not a path: A-Z a-z 0-9 _ . -, the first a letter or digit";
+
+fn plain(
+    what: &'static str,
+    text: &str,
+    longest: usize,
+    rule: &'static str,
+) -> Result<String, Invalid> {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-');
+    let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    match begins && text.len() <= longest && text.bytes().all(legal) {
+        true => Ok(text.to_owned()),
+        false => Err(Invalid::new(what, text, rule)),
+    }
 }
 
 #[cfg(test)]

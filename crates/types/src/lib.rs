@@ -139,17 +139,25 @@ macro_rules! text_type {
                 &self.0
             }
         }
+        $crate::serde_as_text!($name);
+    };
+}
+use text_type;
+
+/// Implements serde for a type by its `Display` and `FromStr`.
+macro_rules! serde_as_text {
+    ($name:ident) => {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
+                serializer.collect_str(self)
             }
         }
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                Self::new(&text).map_err(serde::de::Error::custom)
+                text.parse().map_err(serde::de::Error::custom)
             }
         }
     };
 }
-use text_type;
+use serde_as_text;

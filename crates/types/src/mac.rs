@@ -1,7 +1,6 @@
 //! A hardware address of an Ethernet interface.
 
-use crate::Invalid;
-use serde::{Deserialize, Serialize};
+use crate::{Invalid, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,18 +67,7 @@ impl fmt::Display for Mac {
     }
 }
 
-impl Serialize for Mac {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Mac {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(Mac);
 
 #[cfg(test)]
 mod tests {

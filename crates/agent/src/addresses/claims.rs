@@ -2,7 +2,7 @@
 
 use crate::addresses::NeedsBlock;
 use crate::agent::Agent;
-use crate::cluster::{ClaimError, ClaimRequest};
+use crate::cluster::{ClaimError, ClaimRequest, network_ref};
 use crate::failure;
 use plexus_api::cni::{Error, Ipam};
 use plexus_core::attachment::NativeSpec;
@@ -34,15 +34,15 @@ impl Agent {
         let most = subnets.len();
         for (number, subnet) in (1..).zip(subnets) {
             let request = ClaimRequest {
-                network: &object,
-                subnet,
+                network: network_ref(&object),
+                subnet: subnet.clone(),
                 containing: needs.containing,
-                have: &needs.have,
+                have: needs.have.clone(),
                 // Other nodes are asked once nothing is free anywhere.
                 ask: number == most,
                 until,
             };
-            match cluster.claim(request) {
+            match cluster.claim(&request) {
                 Ok(_) => return Ok(()),
                 Err(error) => failed = failure::failed(&error, error.remedy()),
             }

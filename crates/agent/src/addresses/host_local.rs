@@ -9,7 +9,7 @@
 mod folder;
 mod thread_lock;
 
-use folder::Folder;
+use folder::{Folder, read_small};
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -30,7 +30,6 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DirectoryError {
-    /// A file operation failed.
     #[error("host-local: cannot {what} {path}")]
     Failed {
         what: &'static str,
@@ -40,12 +39,7 @@ pub(crate) enum DirectoryError {
     },
     /// Somebody else has the lock and keeps it.
     #[error("host-local: {path} has been locked by another process for {} s", waited.as_secs())]
-    Busy {
-        /// The lock file.
-        path: PathBuf,
-        /// How long we waited.
-        waited: Duration,
-    },
+    Busy { path: PathBuf, waited: Duration },
 }
 
 impl DirectoryError {
@@ -60,6 +54,14 @@ pub(crate) struct Locked {
     lock: Arc<LockFile>,
 }
 
+/// The address that was handed out last from a set of ranges, and the file that says so, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct LastReserved {
+    /// The address.
+    pub(crate) address: Option<IpAddr>,
+    file: Option<File>,
+}
+
 /// An open `lock`. Who opens one file twice and locks both waits for himself.
 #[derive(Debug)]
 struct LockFile {
@@ -70,10 +72,8 @@ struct LockFile {
     thread_lock: OnceLock<ThreadLock>,
 }
 
-/// Device and inode.
 type Identity = (u64, u64);
 
-/// Where a network's addresses are.
 pub(crate) fn directory(data_dir: &Path, network: &NetworkName) -> PathBuf {
     data_dir.join(network.as_str())
 }
@@ -113,8 +113,7 @@ impl LockFile {
         let path = folder.path_of("lock");
         let how = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
         let file = folder.file("lock", how, 0o750);
-        let file = file.map_err(failed("open", &path))?;
-        let metadata = file.metadata().map_err(failed("look at", &path))?;
+        let (file, metadata) = file.map_err(failed("open", &path))?;
         Ok(Self {
             file,
             folder,
@@ -165,7 +164,6 @@ impl Locked {
         Arc::ptr_eq(&self.lock, &other.lock)
     }
 
-    /// Whether no one has the address.
     pub(crate) fn is_free(&self, address: IpAddr) -> Result<bool, DirectoryError> {
         let (folder, name) = (self.folder(), address.to_string());
         let taken = folder.has(&name);
@@ -173,32 +171,40 @@ impl Locked {
     }
 
     /// The address that was handed out last from a set of ranges.
-    pub(crate) fn last_reserved(&self, set: usize) -> Option<IpAddr> {
-        let text = self.folder().read_small(&last_reserved_name(set))?;
-        text.trim().parse().ok()
+    pub(crate) fn last_reserved(&self, set: usize) -> LastReserved {
+        let opened = self
+            .folder()
+            .file(&last_reserved_name(set), OFlags::RDWR, 0);
+        let Ok((file, _)) = opened else {
+            return LastReserved::default();
+        };
+        let text = read_small(&file);
+        LastReserved {
+            address: text.and_then(|text| text.trim().parse().ok()),
+            file: Some(file),
+        }
     }
 
-    /// Takes an address.
+    /// Takes an address. `last` is what the set's ranges had until now.
     pub(crate) fn reserve(
         &self,
         address: IpAddr,
-        set: usize,
+        (set, last): (usize, LastReserved),
         container: &ContainerId,
         ifname: &IfName,
     ) -> Result<(), DirectoryError> {
         let (folder, name) = (self.folder(), address.to_string());
         effect("file.reserve<");
-        let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = folder.file(&name, how, 0o600);
-        let written =
-            file.and_then(|mut file| file.write_all(content(container, ifname).as_bytes()));
+        let written = folder
+            .new_file(&name, 0o600)
+            .and_then(|mut file| file.write_all(content(container, ifname).as_bytes()));
         effect("file.reserve>");
         written.map_err(failed("write", &folder.path_of(&name)))?;
-        let last = last_reserved_name(set);
+        let last_name = last_reserved_name(set);
         effect("file.last<");
-        let written = overwrite(folder, &last, name.as_bytes());
+        let written = overwrite(folder, &last_name, last, name.as_bytes());
         effect("file.last>");
-        written.map_err(failed("write", &folder.path_of(&last)))
+        written.map_err(failed("write", &folder.path_of(&last_name)))
     }
 
     /// Frees these addresses, those of them that are the attachment's.
@@ -249,9 +255,7 @@ impl Locked {
 /// What became of a directory that nobody here needs any more.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Removed {
-    /// It was not there.
     Nothing,
-    /// It is gone.
     All,
     /// Somebody has addresses or other files in it.
     InUse,
@@ -295,8 +299,11 @@ pub(crate) fn has(
 
 /// Without truncating first: file systems flush a file that was emptied and written again, which
 /// takes longer than everything else together. Readers hold the lock.
-fn overwrite(folder: &Folder, name: &str, text: &[u8]) -> std::io::Result<()> {
-    let file = folder.file(name, OFlags::WRONLY | OFlags::CREATE, 0o600)?;
+fn overwrite(folder: &Folder, name: &str, last: LastReserved, text: &[u8]) -> std::io::Result<()> {
+    let file = match last.file {
+        Some(file) => file,
+        None => folder.file(name, OFlags::WRONLY | OFlags::CREATE, 0o600)?.0,
+    };
     file.write_all_at(text, 0)?;
     let length = text.len() as u64;
     if file.metadata()?.len() != length {
@@ -340,13 +347,38 @@ mod tests {
         locked.remove(path).unwrap()
     }
 
+    fn take(
+        locked: &Locked,
+        address: IpAddr,
+        set: usize,
+        container: &ContainerId,
+        ifname: &IfName,
+    ) -> Result<(), DirectoryError> {
+        let last = (set, locked.last_reserved(set));
+        locked.reserve(address, last, container, ifname)
+    }
+
+    #[test]
+    fn a_shorter_address_leaves_nothing_of_a_longer_one() {
+        let (path, container, ifname) = fixture("shorter");
+        let locked = open(&path);
+        let last = || locked.last_reserved(0).address;
+        assert_eq!(last(), None);
+        for address in ["10.0.0.100", "10.0.0.9", "10.0.0.10"] {
+            let address = address.parse().unwrap();
+            take(&locked, address, 0, &container, &ifname).unwrap();
+            assert_eq!(last(), Some(address));
+        }
+        std::fs::remove_dir_all(path).unwrap();
+    }
+
     #[test]
     fn files_are_those_of_the_reference_plugin() {
         let (path, container, ifname) = fixture("files");
         let locked = open(&path);
         let address = "fd00:1::2".parse().unwrap();
         assert!(locked.is_free(address).unwrap());
-        locked.reserve(address, 1, &container, &ifname).unwrap();
+        take(&locked, address, 1, &container, &ifname).unwrap();
         assert_eq!(
             std::fs::read(path.join("fd00:1::2")).unwrap(),
             b"c1\r\nnet1"
@@ -355,9 +387,9 @@ mod tests {
             std::fs::read(path.join("last_reserved_ip.1")).unwrap(),
             b"fd00:1::2"
         );
-        assert_eq!(locked.last_reserved(1), Some(address));
+        assert_eq!(locked.last_reserved(1).address, Some(address));
         assert!(!locked.is_free(address).unwrap());
-        assert!(locked.reserve(address, 1, &container, &ifname).is_err());
+        assert!(take(&locked, address, 1, &container, &ifname).is_err());
         std::fs::remove_dir_all(path).unwrap();
     }
 
@@ -367,10 +399,8 @@ mod tests {
         let locked = open(&path);
         let (mine, other): (IpAddr, IpAddr) =
             ("10.0.0.2".parse().unwrap(), "10.0.0.3".parse().unwrap());
-        locked.reserve(mine, 0, &container, &ifname).unwrap();
-        locked
-            .reserve(other, 0, &container, &"net2".parse().unwrap())
-            .unwrap();
+        take(&locked, mine, 0, &container, &ifname).unwrap();
+        take(&locked, other, 0, &container, &"net2".parse().unwrap()).unwrap();
         locked.release(&[mine, other], &container, &ifname).unwrap();
         assert!(locked.is_free(mine).unwrap() && !locked.is_free(other).unwrap());
         locked
@@ -386,7 +416,7 @@ mod tests {
         assert_eq!(remove_unused(&path).unwrap(), Removed::Nothing);
         let locked = open(&path);
         let address = "10.0.0.2".parse().unwrap();
-        locked.reserve(address, 0, &container, &ifname).unwrap();
+        take(&locked, address, 0, &container, &ifname).unwrap();
         drop(locked);
         assert_eq!(remove_unused(&path).unwrap(), Removed::InUse);
         assert!(
@@ -436,10 +466,10 @@ mod tests {
             assert!(!locked.is_free(address).unwrap());
             assert!(!has(&path, address, &container, &ifname));
         }
-        refused(locked.reserve(one, 0, &container, &ifname), "10.0.0.2");
+        refused(take(&locked, one, 0, &container, &ifname), "10.0.0.2");
         let free = "10.0.0.4".parse().unwrap();
         refused(
-            locked.reserve(free, 0, &container, &ifname),
+            take(&locked, free, 0, &container, &ifname),
             "last_reserved_ip.0",
         );
         locked.release_all(&container, &ifname).unwrap();

@@ -9,22 +9,18 @@
 //! decided in `core`.
 
 mod claims;
-pub(crate) mod donations;
 pub(crate) mod host_local;
 mod resolv;
 
-use crate::cluster::PartRequest;
 use crate::failure;
 use crate::journal::{AttachmentRecord, NativeRecord, Record, owner_of};
-use host_local::{DirectoryError, Locked};
+use host_local::{DirectoryError, LastReserved, Locked};
 use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, Code, Error, HostLocal, Ipam, Static};
+use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
 use plexus_cni::delegate::seen_from_here;
 use plexus_core::attach::Lease;
 use plexus_core::attachment::{Assigned, AssignedIp, NativeSpec};
-use plexus_core::ipam::{
-    AllocateError, BlockSource, Donation, NodeBlocks, PoolKey, Pools, host_local as order,
-};
+use plexus_core::ipam::{AllocateError, BlockSource, PoolKey, Pools, host_local as order};
 use plexus_types::{ContainerId, IfName, NetworkName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -34,7 +30,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The IPAM type of pools that are blocks.
 const BLOCKS: &str = "blocks";
 
-/// The node's addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     pools: Mutex<Pools>,
@@ -51,10 +46,8 @@ pub(crate) enum NotChosen {
     NeedsBlock(NeedsBlock),
 }
 
-/// What would help.
 #[derive(Debug)]
 pub(crate) struct NeedsBlock {
-    /// Which of the attachments.
     pub(crate) number: usize,
     /// The subnets that a block may be from, in order of preference.
     pub(crate) subnets: Vec<IpNet>,
@@ -62,7 +55,6 @@ pub(crate) struct NeedsBlock {
     pub(crate) containing: Option<IpAddr>,
     /// This node's blocks, which were tried.
     pub(crate) have: Vec<IpNet>,
-    /// What to say if there is none.
     pub(crate) error: Error,
 }
 
@@ -82,8 +74,18 @@ pub(crate) struct Reservation<'a> {
     pub(crate) chosen: Vec<(usize, Assigned, Option<Lease>)>,
     taken: Vec<(PoolKey, String)>,
     locked: BTreeMap<PathBuf, Locked>,
-    to_write: Vec<(PathBuf, IpAddr, usize, IfName)>,
+    to_write: Vec<ToWrite>,
     journaled: bool,
+}
+
+/// An address of host-local that the journal must have first.
+#[derive(Debug)]
+struct ToWrite {
+    directory: PathBuf,
+    address: IpAddr,
+    /// Which set of ranges it is from, and what that had handed out last.
+    last: (usize, LastReserved),
+    ifname: IfName,
 }
 
 impl Addresses {
@@ -108,46 +110,47 @@ impl Addresses {
         container: &'a ContainerId,
         cni_ifname: &'a IfName,
     ) -> Result<Reservation<'a>, NotChosen> {
+        let directories = self.directories(specs);
         let mut reservation = Reservation {
             addresses: self,
             container,
             cni_ifname,
             chosen: Vec::with_capacity(specs.len()),
             taken: Vec::new(),
-            locked: self.lock_directories(specs)?,
+            locked: lock_directories(&directories)?,
             to_write: Vec::new(),
             journaled: false,
         };
-        for (number, one) in specs.iter().enumerate() {
+        for (number, (one, directory)) in specs.iter().zip(directories).enumerate() {
             let at = |error| {
                 let place = format!("network {}, interface {}", one.network, one.ifname);
                 failure::at(place, error)
             };
-            reservation
-                .choose_one(one, blocks)
-                .map_err(|why| match why {
-                    NotChosen::Refused(_, error) => NotChosen::Refused(Some(number), at(error)),
-                    NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
-                        number,
-                        error: at(needs.error),
-                        ..needs
-                    }),
-                })?;
+            let chosen = reservation.choose_one(one, directory, blocks);
+            chosen.map_err(|why| match why {
+                NotChosen::Refused(_, error) => NotChosen::Refused(Some(number), at(error)),
+                NotChosen::NeedsBlock(needs) => NotChosen::NeedsBlock(NeedsBlock {
+                    number,
+                    error: at(needs.error),
+                    ..needs
+                }),
+            })?;
         }
         Ok(reservation)
     }
 
-    fn lock_directories(&self, specs: &[NativeSpec]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
-        let directories = specs
-            .iter()
-            .filter_map(|one| match &one.native.ipam {
-                Some(Ipam::HostLocal(section)) => {
-                    Some(self.directory(&section.data_dir, &one.network))
-                }
-                _ => None,
-            })
-            .collect();
-        host_local::lock_all(directories).map_err(|error| unusable(&error))
+    /// host-local's directory of each attachment that has one. Where the host's are, is found out once a call.
+    fn directories(&self, specs: &[NativeSpec]) -> Vec<Option<PathBuf>> {
+        let mut seen: BTreeMap<&Path, PathBuf> = BTreeMap::new();
+        let each = specs.iter().map(|one| {
+            let Some(Ipam::HostLocal(section)) = &one.native.ipam else {
+                return None;
+            };
+            let data_dir = seen.entry(&section.data_dir);
+            let data_dir = data_dir.or_insert_with_key(|dir| host_path(self.root.as_deref(), dir));
+            Some(host_local::directory(data_dir, &one.network))
+        });
+        each.collect()
     }
 
     /// What the journal says is taken, at start.
@@ -159,7 +162,7 @@ impl Addresses {
                 "",
             )
         })?;
-        let reserved = self.lock().reserve(&key, address, owner);
+        let reserved = self.pools().reserve(&key, address, owner);
         reserved.map_err(|error| failure::refusal(&error))
     }
 
@@ -169,18 +172,21 @@ impl Addresses {
         native: &NativeRecord,
         container: &ContainerId,
     ) -> Result<(), Error> {
-        let Err(error) = release_files(native, container) else {
-            return Ok(());
-        };
-        let code = match error {
-            DirectoryError::Busy { .. } => Code::TryAgainLater,
-            _ => Code::Io,
-        };
-        Err(Error::new(
-            code,
-            failure::chain(&error),
-            "repeat the DEL when the directory is usable",
-        ))
+        let released = native.host_local().map_or(Ok(()), |(directory, ifname)| {
+            let Some(locked) = Locked::open_existing(directory)? else {
+                return Ok(());
+            };
+            let addresses: Vec<IpAddr> = native.ips().collect();
+            locked.release(&addresses, container, ifname)
+        });
+        released.map_err(|error| {
+            let code = match error {
+                DirectoryError::Busy { .. } => Code::TryAgainLater,
+                _ => Code::Io,
+            };
+            let text = failure::chain(&error);
+            Error::new(code, text, "repeat the DEL when the directory is usable")
+        })
     }
 
     /// Frees what an attachment holds in the pools in memory: after the journal has forgotten it.
@@ -194,67 +200,31 @@ impl Addresses {
     /// Frees what one owner holds in a pool in memory.
     pub(crate) fn release_owner(&self, pool: &str, owner: &str) {
         if let Some(key) = pool_from_text(pool) {
-            self.lock().release(&key, owner);
+            self.pools().release(&key, owner);
         }
-    }
-
-    /// Gives up a part of this node's blocks: from now on nothing is handed out from it.
-    pub(crate) fn donate(
-        &self,
-        config: &BlockIpam,
-        own: &NodeBlocks,
-        request: &PartRequest<'_>,
-    ) -> Option<Donation> {
-        let PartRequest {
-            node,
-            family,
-            addresses,
-        } = *request;
-        self.lock().donate(config, own, family, addresses, node)
-    }
-
-    /// Keeps a part that the API says was given away, unless addresses of it are in use, other than those of
-    /// `given_back`. Whether it is.
-    pub(crate) fn mark_donated_if_free(&self, donation: &Donation, given_back: &[IpNet]) -> bool {
-        self.lock().mark_donated_if_free(donation, given_back)
-    }
-
-    /// A part was given away, as the journal says.
-    pub(crate) fn mark_donated(&self, donation: &Donation) {
-        self.lock().mark_donated(donation);
-    }
-
-    /// It was not after all, or its block is no longer this node's.
-    pub(crate) fn unmark_donated(&self, donation: &Donation) {
-        self.lock().unmark_donated(donation);
     }
 
     /// How many addresses each pool has given out, and how many it has.
     pub(crate) fn usage(&self) -> Vec<(String, String, u128, u128)> {
-        self.lock()
-            .pools()
-            .map(|(key, pool)| {
-                (
-                    key.network.to_string(),
-                    pool.subnet().to_string(),
-                    pool.used(),
-                    pool.capacity(),
-                )
-            })
-            .collect()
+        let pools = self.pools();
+        let all = pools.pools().map(|(key, pool)| {
+            let (network, subnet) = (key.network.to_string(), pool.subnet().to_string());
+            (network, subnet, pool.used(), pool.capacity())
+        });
+        all.collect()
     }
 
     /// Nothing more is said of networks that are gone, once nobody here has an address of them. `there` are
     /// the identities of all that are not.
     pub(crate) fn forget_all_but(&self, there: &BTreeSet<String>) {
-        self.lock()
-            .forget(|key| key.ipam == BLOCKS && !there.contains(&key.data_dir));
+        let is_gone = |key: &PoolKey| key.ipam == BLOCKS && !there.contains(&key.data_dir);
+        self.pools().forget(is_gone);
     }
 
     /// The addresses of each network's blocks that are in use, by the network's identity.
     pub(crate) fn held_of_blocks(&self) -> BTreeMap<String, Vec<IpAddr>> {
         let mut held: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
-        for (key, address, _) in self.lock().held() {
+        for (key, address, _) in self.pools().held() {
             if key.ipam == BLOCKS {
                 held.entry(key.data_dir.clone()).or_default().push(address);
             }
@@ -262,7 +232,8 @@ impl Addresses {
         held
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pools> {
+    /// The pools in memory: of `plexus` ranges and of this node's blocks.
+    pub(crate) fn pools(&self) -> MutexGuard<'_, Pools> {
         self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -271,10 +242,10 @@ impl Reservation<'_> {
     /// Writes host-local's files and unlocks its directories: after the journal has the addresses.
     pub(crate) fn write(&mut self) -> Result<(), Error> {
         self.journaled = true;
-        for (directory, address, set, ifname) in std::mem::take(&mut self.to_write) {
-            if let Some(locked) = self.locked.get(&directory) {
+        for one in std::mem::take(&mut self.to_write) {
+            if let Some(locked) = self.locked.get(&one.directory) {
                 locked
-                    .reserve(address, set, self.container, &ifname)
+                    .reserve(one.address, one.last, self.container, &one.ifname)
                     .map_err(|error| unusable(&error))?;
             }
         }
@@ -282,7 +253,13 @@ impl Reservation<'_> {
         Ok(())
     }
 
-    fn choose_one(&mut self, spec: &NativeSpec, blocks: &dyn BlockSource) -> Result<(), NotChosen> {
+    /// `directory` is host-local's, if the addresses are from there.
+    fn choose_one(
+        &mut self,
+        spec: &NativeSpec,
+        directory: Option<PathBuf>,
+        blocks: &dyn BlockSource,
+    ) -> Result<(), NotChosen> {
         let (assigned, lease) = match &spec.native.ipam {
             None if spec.native.ips.is_empty() => (Assigned::default(), None),
             None => {
@@ -301,7 +278,7 @@ impl Reservation<'_> {
                 let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
                 let assigned = self
                     .addresses
-                    .lock()
+                    .pools()
                     .allocate(&key, section, &spec.native.ips, &owner)
                     .map_err(|error| failure::refusal(&error))?;
                 let text = key.to_string();
@@ -313,7 +290,7 @@ impl Reservation<'_> {
                 let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
                 let ips = &spec.native.ips;
                 let own = blocks.blocks(&section.uid);
-                let mut pools = self.addresses.lock();
+                let mut pools = self.addresses.pools();
                 let assigned = pools
                     .allocate_blocks(&key, section, &own, ips, &owner)
                     .map_err(|error| needs_block(error, own.own))?;
@@ -322,7 +299,7 @@ impl Reservation<'_> {
                 (assigned, Some(Lease::Pool(text)))
             }
             Some(Ipam::HostLocal(section)) => {
-                let directory = self.addresses.directory(&section.data_dir, &spec.network);
+                let directory = directory.ok_or_else(no_pool)?;
                 let assigned = self.choose_host_local(spec, section, &directory)?;
                 let lease = Lease::HostLocal {
                     directory,
@@ -344,31 +321,31 @@ impl Reservation<'_> {
         let Some(locked) = self.locked.get(directory) else {
             return Err(no_pool());
         };
-        let requested: Vec<IpAddr> = spec
-            .native
-            .ips
-            .iter()
-            .map(|(address, _)| *address)
-            .collect();
+        let requested: Vec<IpAddr> = spec.native.ips.iter().map(|(ip, _)| *ip).collect();
         let shares = order::share_out(&section.ranges, &requested).map_err(host_local_failed)?;
         let mut ips = Vec::with_capacity(section.ranges.len());
         for (set, (ranges, share)) in section.ranges.iter().zip(shares).enumerate() {
             let (to_write, all) = (&self.to_write, &self.locked);
             let mut free = |address: IpAddr| {
-                let promised = to_write.iter().any(|(d, a, ..)| {
-                    *a == address && all.get(d).is_some_and(|other| other.is_also(locked))
+                let promised = to_write.iter().any(|one| {
+                    let there = all.get(&one.directory);
+                    one.address == address && there.is_some_and(|other| other.is_also(locked))
                 });
                 Ok(!promised && locked.is_free(address)?)
             };
-            let picked = order::next(ranges, locked.last_reserved(set), share, &mut free)
-                .map_err(host_local_failed)?;
+            let last = locked.last_reserved(set);
+            let picked =
+                order::next(ranges, last.address, share, &mut free).map_err(host_local_failed)?;
             ips.push(AssignedIp {
                 address: picked.address,
-                gateway: Some(picked.gateway),
+                gateway: picked.gateway,
             });
-            let address = picked.address.addr();
-            self.to_write
-                .push((directory.clone(), address, set, spec.ifname.clone()));
+            self.to_write.push(ToWrite {
+                directory: directory.clone(),
+                address: picked.address.addr(),
+                last: (set, last),
+                ifname: spec.ifname.clone(),
+            });
         }
         let dns = match &section.resolv_conf {
             Some(path) => resolv::read(&host_path(self.addresses.root.as_deref(), path))?,
@@ -385,12 +362,17 @@ impl Reservation<'_> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if !self.journaled {
-            let mut pools = self.addresses.lock();
+            let mut pools = self.addresses.pools();
             for (key, owner) in &self.taken {
                 pools.release(key, owner);
             }
         }
     }
+}
+
+fn lock_directories(directories: &[Option<PathBuf>]) -> Result<BTreeMap<PathBuf, Locked>, Error> {
+    let directories = directories.iter().flatten().cloned().collect();
+    host_local::lock_all(directories).map_err(|error| unusable(&error))
 }
 
 const DIRECTORY: &str = "check that the ipam's dataDir is on a writable disk with free space";
@@ -434,18 +416,6 @@ fn unusable(error: &DirectoryError) -> Error {
         );
     }
     failure::failed(error, DIRECTORY)
-}
-
-/// Only where the addresses are from host-local's files.
-fn release_files(native: &NativeRecord, container: &ContainerId) -> Result<(), DirectoryError> {
-    let Some((directory, ifname)) = native.host_local() else {
-        return Ok(());
-    };
-    let Some(locked) = Locked::open_existing(directory)? else {
-        return Ok(());
-    };
-    let addresses: Vec<IpAddr> = native.ips().collect();
-    locked.release(&addresses, container, ifname)
 }
 
 fn fixed(section: &Static) -> Assigned {

@@ -1,7 +1,8 @@
 //! Choosing for several attachments at once, giving back, replaying.
 
 use super::*;
-use plexus_api::cni::{Dns, Macvlan, Native, PlexusIpam, Provider, Range};
+use plexus_api::cni::{BlockIpam, Dns, Macvlan, Native, PlexusIpam, Provider, Range};
+use plexus_core::ipam::{Donation, NodeBlocks};
 use plexus_types::Family;
 
 fn wanted(ifname: &str, ipam: Ipam) -> NativeSpec {
@@ -252,12 +253,11 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
         .choose(&first, &own(), &container, &cni_ifname)
         .unwrap();
     assert_eq!(addresses_of(&reservation), ["10.0.0.4"]);
-    let request = PartRequest {
-        node: "n2",
-        family: Family::V4,
-        addresses: 8,
+    let donate = |addresses: &Addresses| {
+        addresses
+            .pools()
+            .donate(&blocks, &own(), Family::V4, 8, "n2")
     };
-    let donate = |addresses: &Addresses| addresses.donate(&blocks, &own(), &request);
     let donations: Vec<Donation> = std::iter::from_fn(|| donate(&addresses)).collect();
     let parts: Vec<String> = donations.iter().map(|one| one.part.to_string()).collect();
     assert_eq!(parts, ["10.0.0.5/32", "10.0.0.6/32", "10.0.0.7/32"]);
@@ -269,8 +269,8 @@ fn what_an_add_has_chosen_is_not_given_and_what_is_given_is_not_chosen() {
 
     // After a restart, by the journal alone.
     let addresses = Addresses::default();
-    addresses.mark_donated(&donations[0]);
-    addresses.mark_donated(&donations[2]);
+    addresses.pools().mark_donated(&donations[0]);
+    addresses.pools().mark_donated(&donations[2]);
     let two = [want("eth0"), want("net1")];
     let reservation = addresses
         .choose(&two, &own(), &container, &cni_ifname)

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What waits, and until when.
 #[derive(Debug)]
 pub(crate) struct Backoff<K> {
     waits: BTreeMap<K, Wait>,
@@ -21,7 +20,6 @@ struct Wait {
 }
 
 impl<K: Ord + Clone> Backoff<K> {
-    /// Nothing waits.
     pub(crate) fn new() -> Self {
         Self::up_to(LONGEST)
     }
@@ -56,12 +54,10 @@ impl<K: Ord + Clone> Backoff<K> {
         until
     }
 
-    /// When the next one is due, if any waits.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.waits.values().map(|wait| wait.until).min()
     }
 
-    /// Forgets what is not there any more.
     pub(crate) fn keep_only(&mut self, there: impl Fn(&K) -> bool) {
         self.waits.retain(|key, _| there(key));
     }

@@ -42,7 +42,6 @@ const LOG_BYTES: u64 = 4 << 20;
 /// How often this host's addresses are looked at.
 const REGISTER_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Starts the tasks of every agent.
 pub(crate) fn start(agent: &Arc<Agent>) -> io::Result<()> {
     start_conflists(agent)?;
     start_checkpoint(agent)?;

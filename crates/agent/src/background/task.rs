@@ -27,29 +27,22 @@ const WAIT_FAILED_INTERVAL: Duration = Duration::from_secs(1);
 /// When a task wants to run again; when it is woken in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// After that time.
     After(Duration),
     /// Never: it has done its work.
     Done,
 }
 
-/// Why a task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
-    /// The process has started.
     Start,
-    /// Another thread has called.
     Woken,
     /// Something that it watches has changed.
     Event,
-    /// Its time has come.
     Due,
-    /// It has failed before.
     Retry,
 }
 
 impl Reason {
-    /// As a label.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -61,7 +54,6 @@ impl Reason {
     }
 }
 
-/// One piece of background work.
 #[derive(Debug)]
 pub(crate) struct Task {
     name: &'static str,
@@ -91,30 +83,20 @@ struct Running {
 /// What `/metrics` shows of a task.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    /// Its name.
     pub(crate) name: &'static str,
-    /// Runs by reason and success.
     pub(crate) runs: Vec<(Reason, bool, u64)>,
-    /// How long the last run took.
     pub(crate) last_duration: Duration,
-    /// Whether it does not go on.
     pub(crate) stuck: bool,
 }
 
-/// A task that does not go on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stuck {
-    /// Which.
     pub(crate) name: &'static str,
-    /// What it does, if it said so.
     pub(crate) step: Option<String>,
-    /// How long already.
     pub(crate) elapsed: Duration,
-    /// How long it may take.
     pub(crate) timeout: Duration,
 }
 
-/// A run, as the work sees it.
 pub(crate) struct Run<'a> {
     task: &'a Task,
     reason: Reason,
@@ -136,7 +118,6 @@ impl Run<'_> {
 }
 
 impl Task {
-    /// A task that does not run yet.
     pub(crate) fn new(name: &'static str) -> io::Result<Self> {
         Ok(Self {
             name,
@@ -149,7 +130,6 @@ impl Task {
         })
     }
 
-    /// After how long a step counts as stuck.
     pub(crate) fn stuck_after(mut self, timeout: Duration) -> Self {
         self.stuck_timeout = timeout;
         self
@@ -173,7 +153,6 @@ impl Task {
         self
     }
 
-    /// Makes it run soon.
     pub(crate) fn wake(&self) {
         self.wake.wake();
     }
@@ -201,7 +180,6 @@ impl Task {
         self.run(Reason::Start, |_| work())
     }
 
-    /// Whether it does not go on.
     pub(crate) fn stuck(&self) -> Option<Stuck> {
         let state = self.state();
         let running = state.running.as_ref()?;
@@ -214,7 +192,6 @@ impl Task {
         })
     }
 
-    /// For `/metrics`.
     pub(crate) fn counts(&self) -> Counts {
         let stuck = self.stuck().is_some();
         let state = self.state();

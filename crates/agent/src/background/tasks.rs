@@ -21,31 +21,26 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(900);
 /// One removal may execute this many plugins, each as long as it may take.
 const PLUGINS: u32 = 10;
 
-/// All background work of an agent.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     /// Brings journal and kernel together, until that has succeeded once.
     pub(crate) restore: Arc<Task>,
-    /// Keeps our files in the runtime's directory.
     pub(crate) conflists: Arc<Task>,
     /// Moves the journal's log into it when it is large.
     pub(crate) checkpoint: Arc<Task>,
     /// Puts back what somebody removes from nftables.
     pub(crate) firewall: Arc<Task>,
-    /// Does the DELs that the shim queued.
     pub(crate) queue: Arc<Task>,
     /// Finishes what could not be removed or settled.
     pub(crate) removals: Arc<Task>,
     /// Keeps this host's Node in the API, where no kubelet does.
     pub(crate) register: Arc<Task>,
-    /// Keeps the ways to other nodes.
     pub(crate) fabric: Arc<Task>,
     /// Listens for queries, once the port can be had.
     pub(crate) query: Arc<Task>,
 }
 
 impl Tasks {
-    /// None of them runs yet.
     pub(crate) fn new(options: &Options) -> io::Result<Self> {
         let removal = Duration::from_secs(60) + options.delegate_timeout * PLUGINS;
         let removal = plexus_faults::hastened(removal);
@@ -75,13 +70,11 @@ impl Tasks {
         })
     }
 
-    /// Those that do not go on.
     pub(crate) fn stuck(&self) -> Vec<Stuck> {
         let all = self.all().into_iter();
         all.filter_map(|task| task.stuck()).collect()
     }
 
-    /// For `/metrics`.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         self.all().into_iter().map(|task| task.counts()).collect()
     }

@@ -2,14 +2,13 @@
 //! for as long as this node waits. What is given comes as a block of this node's, whoever made it so:
 //! see [`donations`](super::donations).
 
-use super::claim::BlockClaim;
+use super::api::{self, code, error_text, within};
+use super::claim::ClaimRequest;
 use super::error::ClaimError;
-use super::shared::{MANAGER, Shared, error_text, within};
+use super::shared::Shared;
 use super::wire::RequestWire;
 use ipnet::IpNet;
-use kube::api::{DeleteParams, PostParams, Preconditions};
-use kube::core::Request;
-use kube::{Api, Resource};
+use kube::api::{DeleteParams, Preconditions};
 use plexus_api::objects::{BlockRequestSpec, NETWORK_LABEL, NODE_LABEL};
 use plexus_faults::effect;
 use plexus_types::Family;
@@ -18,12 +17,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// How long this node waits for a donation.
 pub(super) const DONATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// How many addresses are asked for: the next pods of this node need theirs too, and an object for
 /// each of them would be many.
 const ADDRESSES: u32 = 8;
-/// How long taking the request back may take.
 pub(super) const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often this node looks for a donation if nothing notifies it.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -31,14 +28,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Waits for a part of another node's block. `none` is why there is no whole one.
 pub(super) async fn ask(
     shared: &Shared,
-    block_claim: &BlockClaim,
+    claim: &ClaimRequest,
     none: ClaimError,
 ) -> Result<IpNet, ClaimError> {
-    let owners = owners(shared, block_claim);
+    let owners = owners(shared, claim);
     if owners.is_empty() {
         return Err(none);
     }
-    let uid = &block_claim.network.uuid;
+    let uid = &claim.network.uuid;
     let request_lock = shared.donations.request_lock(uid);
     let end = Instant::now() + DONATION_TIMEOUT;
     let late = |none: ClaimError, owners: BTreeSet<String>| ClaimError::NotGiven {
@@ -53,9 +50,9 @@ pub(super) async fn ask(
     let name = BlockRequestSpec::name(uid, &shared.options.node);
     let _asking = shared.donations.asking(&name);
     let spec = BlockRequestSpec {
-        network: block_claim.network.clone(),
+        network: claim.network.clone(),
         node: shared.options.node.clone(),
-        family: BlockRequestSpec::family_name(block_claim.family()).to_owned(),
+        family: BlockRequestSpec::family_name(claim.family()).to_owned(),
         addresses: ADDRESSES,
     };
     effect("api.request<");
@@ -78,7 +75,7 @@ pub(super) async fn ask(
     );
     let given = loop {
         let arrival = shared.donations.arrived.notified();
-        let given = arrived(shared, block_claim);
+        let given = arrived(shared, claim);
         let left = end.saturating_duration_since(Instant::now());
         let over = shared.state().is_closing(uid);
         if given.is_some() || over || left.is_zero() {
@@ -92,7 +89,7 @@ pub(super) async fn ask(
     let _ = timeout(WITHDRAW_TIMEOUT, withdraw(shared, &name, &request)).await;
     effect("api.withdraw>");
     if shared.state().is_closing(uid) {
-        return Err(ClaimError::Closing(block_claim.network()));
+        return Err(ClaimError::Closing(claim.network()));
     }
     given.ok_or_else(|| late(none, owners))
 }
@@ -100,17 +97,14 @@ pub(super) async fn ask(
 /// Takes a request of this node's back; if that fails, [`donations`](super::donations) tries again.
 /// Not one that was made since.
 pub(super) async fn withdraw(shared: &Shared, name: &str, uid: &str) {
-    let api: Api<RequestWire> = Api::all(shared.client.clone());
-    let this = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        }),
-        ..DeleteParams::default()
-    };
-    match within(api.delete(name, &this)).await {
+    let this = DeleteParams::default().preconditions(Preconditions {
+        uid: Some(uid.to_owned()),
+        resource_version: None,
+    });
+    let requests = api::all::<RequestWire>(&shared.client);
+    match within(requests.delete(name, &this)).await {
         Ok(_) => {}
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+        Err(error) if matches!(code(&error), Some(404 | 409)) => {}
         Err(error) => tracing::debug!(
             request = name,
             error = error_text(&error),
@@ -121,45 +115,28 @@ pub(super) async fn withdraw(shared: &Shared, name: &str, uid: &str) {
 
 /// Makes the request; one that an earlier wait has left goes first: it may have been answered.
 async fn post(shared: &Shared, name: &str, spec: &BlockRequestSpec) -> kube::Result<RequestWire> {
-    let body = json!({
-        "apiVersion": RequestWire::api_version(&()),
-        "kind": RequestWire::kind(&()),
-        "metadata": {
-            "name": name,
-            "labels": {NODE_LABEL: spec.node, NETWORK_LABEL: spec.network.uuid},
-        },
-        "spec": spec,
-    });
-    let how = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
-    let send = async || {
-        let request = Request::new(RequestWire::url_path(&(), None)).create(&how, body.clone());
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        shared.client.request::<RequestWire>(request).await
-    };
-    match send().await {
+    let labels = json!({NODE_LABEL: spec.node, NETWORK_LABEL: spec.network.uuid});
+    let request = api::object::<RequestWire>(json!({"name": name, "labels": labels}), spec);
+    match api::create(&shared.client, &request).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let api: Api<RequestWire> = Api::all(shared.client.clone());
-            let old = within(api.get_opt(name)).await?;
+            let requests = api::all::<RequestWire>(&shared.client);
+            let old = within(requests.get_opt(name)).await?;
             if let Some(uid) = old.and_then(|old| old.metadata.uid) {
                 withdraw(shared, name, &uid).await;
             }
-            send().await
+            api::create(&shared.client, &request).await
         }
         made => made,
     }
 }
 
 /// The other nodes that own blocks of the network, of that family.
-fn owners(shared: &Shared, block_claim: &BlockClaim) -> BTreeSet<String> {
+fn owners(shared: &Shared, claim: &ClaimRequest) -> BTreeSet<String> {
     let state = shared.state();
     let blocks = state.blocks.objects.values().map(|block| &block.spec);
     let of_it = blocks.filter(|spec| {
-        spec.network.uuid == block_claim.network.uuid
-            && Family::of(spec.cidr.network()) == block_claim.family()
+        spec.network.uuid == claim.network.uuid
+            && Family::of(spec.cidr.network()) == claim.family()
             && spec.node != shared.options.node
             && state.nodes.objects.contains_key(&spec.node)
     });
@@ -167,11 +144,9 @@ fn owners(shared: &Shared, block_claim: &BlockClaim) -> BTreeSet<String> {
 }
 
 /// A block of this node's that whoever asked does not have.
-fn arrived(shared: &Shared, block_claim: &BlockClaim) -> Option<IpNet> {
+fn arrived(shared: &Shared, claim: &ClaimRequest) -> Option<IpNet> {
     let (state, node) = (shared.state(), &shared.options.node);
-    let own = shared.blocks.of(&state, node, &block_claim.network.uuid);
+    let own = shared.blocks.of(&state, node, &claim.network.uuid);
     let mut own = own.into_iter();
-    own.find(|block| {
-        Family::of(block.network()) == block_claim.family() && !block_claim.have.contains(block)
-    })
+    own.find(|block| Family::of(block.network()) == claim.family() && !claim.have.contains(block))
 }

@@ -7,7 +7,8 @@
 
 use super::cached::CachedBlock;
 use super::disk::Disk;
-use super::report::{Change, LostBlock, Subject};
+use super::kinds::Edit;
+use super::report::{Change, Subject};
 use super::shared::Shared;
 use super::state::State;
 use ipnet::IpNet;
@@ -15,7 +16,7 @@ use plexus_api::objects::BlockSpec;
 use plexus_faults::effect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -26,7 +27,6 @@ const SETTLED: &str = "settled-block";
 /// An ADD that found its network before that was deleted has its address by then.
 const CLOSING_DELAY: Duration = Duration::from_secs(2);
 
-/// This node's blocks.
 #[derive(Default)]
 pub(super) struct OwnBlocks {
     known: Mutex<Known>,
@@ -44,7 +44,8 @@ pub(super) struct Known {
     pub(super) claimed: BTreeMap<String, Instant>,
     /// Since when we know that the API does not have it and nobody uses it.
     pub(super) unused: BTreeMap<String, Instant>,
-    lost: BTreeMap<String, LostBlock>,
+    /// Those that are another's in the API, though pods here use them, with their owners there.
+    pub(super) lost: BTreeMap<String, String>,
     /// Since when we know that a network is being deleted, by its UID.
     closing: BTreeMap<String, Instant>,
 }
@@ -52,7 +53,6 @@ pub(super) struct Known {
 /// How far the end of a deleted network is on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closing {
-    /// It is not deleted.
     No,
     /// Addresses of it may still be issued by ADDs that are on their way.
     Soon,
@@ -82,28 +82,21 @@ impl OwnBlocks {
         let Some(here) = state.nodes.get(node) else {
             return Vec::new();
         };
-        let issues = |name: &String| {
-            let there = state.blocks.objects.get(name);
+        let known = self.known();
+        let of_network = known.own.iter().filter(|(name, spec)| {
+            spec.network.uuid == network_uid && !known.lost.contains_key(*name)
+        });
+        let own = of_network.filter(|(name, _)| {
+            let there = state.blocks.objects.get(*name);
             there.is_some_and(|block| {
                 block.spec.node == node
                     && block.spec.node_uid == here.uid
                     && !block.unreadable
-                    && self.is_settled(name, &block.uid)
+                    && known.settled.get(*name) == Some(&block.uid)
                     && state.is_legal(&block.spec)
             })
-        };
-        let own: Vec<(String, BlockSpec)> = {
-            let known = self.known();
-            let own = known.own.iter().filter(|(name, spec)| {
-                spec.network.uuid == network_uid && !known.lost.contains_key(*name)
-            });
-            own.map(|(name, spec)| (name.clone(), spec.clone()))
-                .collect()
-        };
-        own.into_iter()
-            .filter(|(name, _)| issues(name))
-            .map(|(_, spec)| spec.cidr)
-            .collect()
+        });
+        own.map(|(_, spec)| spec.cidr).collect()
     }
 
     /// Parts of ours that are blocks of their own, or will be. What others merely say is in ours is not.
@@ -130,10 +123,6 @@ impl OwnBlocks {
         let all = known.own.values().chain(there);
         all.map(|spec| (spec.network.uuid.clone(), spec.cidr))
             .collect()
-    }
-
-    pub(super) fn lost(&self) -> Vec<LostBlock> {
-        self.known().lost.values().cloned().collect()
     }
 
     /// Something may have to be made again.
@@ -196,50 +185,35 @@ impl OwnBlocks {
         self.known().settled.get(name).is_some_and(|one| one == uid)
     }
 
-    /// What the watch saw.
-    pub(super) fn seen(
-        &self,
-        shared: &Shared,
-        name: &str,
-        before: Option<&Arc<CachedBlock>>,
-        after: Option<&Arc<CachedBlock>>,
-    ) {
-        let is_own = self.known().own.contains_key(name);
-        match after {
-            Some(block) if is_own && block.spec.node != shared.options.node => {
-                // Whether anybody here uses it is asked there.
-                self.look();
-            }
+    pub(super) fn seen(&self, shared: &Shared, edit: &Edit<'_, CachedBlock>) {
+        let is_own = self.known().own.contains_key(edit.key);
+        match edit.after {
             Some(block) if block.spec.node == shared.options.node => {
-                self.known().lost.remove(name);
-                let changed = before.is_none_or(|before| before.spec != block.spec);
+                self.known().lost.remove(edit.key);
+                let changed = edit.before.is_none_or(|before| before.spec != block.spec);
                 if changed && !is_own {
                     self.adopt(shared);
                     // If nobody is about to settle it, somebody must.
                     self.look();
                 }
             }
-            None if is_own => self.look(),
+            // It is gone, or another node's: whether anybody here uses it is asked there.
+            _ if is_own => self.look(),
             _ => {}
         }
     }
 
     /// Blocks that the API says are ours are.
     pub(super) fn adopt(&self, shared: &Shared) {
-        let mine: Vec<(String, BlockSpec)> = {
-            let state = shared.state();
-            let Some(node) = state.nodes.get(&shared.options.node) else {
-                return;
-            };
-            let blocks = state.blocks.objects.iter();
-            let mine = blocks.filter(|(_, block)| {
-                block.spec.node == shared.options.node && block.spec.node_uid == node.uid
-            });
-            mine.map(|(name, block)| (name.clone(), block.spec.clone()))
-                .collect()
+        let state = shared.state();
+        let Some(here) = state.nodes.get(&shared.options.node) else {
+            return;
         };
-        for (name, spec) in mine {
-            self.add(shared, &name, &spec);
+        for (name, block) in &state.blocks.objects {
+            let spec = &block.spec;
+            if spec.node == shared.options.node && spec.node_uid == here.uid {
+                self.add(shared, name, spec);
+            }
         }
     }
 
@@ -262,12 +236,9 @@ impl OwnBlocks {
     }
 
     pub(super) fn lose(&self, shared: &Shared, name: &str, theirs: &BlockSpec) {
-        let lost = LostBlock {
-            network_uid: theirs.network.uuid.clone(),
-            cidr: theirs.cidr,
-            owner: theirs.node.clone(),
-        };
-        if self.known().lost.insert(name.to_owned(), lost).is_some() {
+        let (key, owner) = (name.to_owned(), theirs.node.clone());
+        let before = self.known().lost.insert(key, owner);
+        if before.is_some() {
             return;
         }
         let text = format!(

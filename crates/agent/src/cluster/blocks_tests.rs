@@ -1,13 +1,15 @@
 //! Which blocks are issued from, and which are forgotten. The API server is one that never answers.
 
 use super::*;
-use crate::cluster::cached::{self, CachedBlock, CachedNode};
-use crate::cluster::fake_hooks::{FakeHooks, shared};
+use crate::cluster::cached::{self, CachedBlock};
+use crate::cluster::report::NodeFacts;
 use crate::cluster::restore::{YOUNG, restore};
+use crate::cluster::tests::fake_hooks::{FakeHooks, shared};
 use plexus_api::objects::{DonatedPart, NetworkRef};
 use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Node `n1` whose Node object has the UID `now`.
 struct Fixture {
@@ -30,7 +32,7 @@ impl Fixture {
         // It does not know.
         *hooks.in_use.lock().unwrap() = Some(None);
         let shared = shared(&runtime, &directory, &hooks);
-        let node = CachedNode {
+        let node = NodeFacts {
             uid: "now".to_owned(),
             pod_cidrs: Vec::new(),
             addresses: Vec::new(),
@@ -240,7 +242,7 @@ fn only_what_the_api_says_is_this_very_nodes_is_issued_from() {
     let all = fixture.shared.blocks.all(&fixture.shared.state(), "n1");
     assert_eq!(all.len(), 5);
     // Its Node is registered anew: none is this one's.
-    let node = CachedNode {
+    let node = NodeFacts {
         uid: "later".to_owned(),
         pod_cidrs: Vec::new(),
         addresses: Vec::new(),
@@ -323,8 +325,9 @@ fn a_block_of_another_node_is_lost_while_it_is_used_here() {
     fixture.there(&spec("10.0.0.0/26", "n2", "other"));
     // Not knowing is use.
     assert!(fixture.restore() && fixture.is_own(&mine));
-    assert_eq!(fixture.shared.blocks.lost()[0].owner, "n2");
+    let lost = || fixture.shared.blocks.known().lost.clone();
+    assert_eq!(lost(), [(name(&mine), "n2".to_owned())].into());
     *fixture.hooks.in_use.lock().unwrap() = Some(Some(false));
     assert!(fixture.restore() && !fixture.is_own(&mine));
-    assert!(fixture.shared.blocks.lost().is_empty());
+    assert!(lost().is_empty());
 }

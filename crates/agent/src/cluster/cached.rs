@@ -1,7 +1,7 @@
 //! What the cache has of each object, and how that is made of what the API sends. Pure.
 
 use super::lenient;
-use super::report::PodMeta;
+use super::report::{NodeFacts, PodMeta};
 use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
@@ -13,7 +13,6 @@ use plexus_core::resolve::{ANNOTATIONS, NadObject, NetworkObject, PodFacts, Read
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::IpAddr;
 
 /// The kubelet's name for a static pod, which CNI has as its UID.
 pub(super) const CONFIG_HASH: &str = "kubernetes.io/config.hash";
@@ -26,7 +25,6 @@ const NAD_ANNOTATIONS: [&str; 3] = [
     "cni.soracom.io/",
 ];
 
-/// A pod of this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedPod {
     pub(super) meta: PodMeta,
@@ -34,7 +32,6 @@ pub(super) struct CachedPod {
     pub(super) config_hash: Option<String>,
     /// It has run to its end: its sandbox is gone for good.
     pub(super) ended: bool,
-    /// Digest of the annotation that it has.
     pub(super) network_status: Option<u64>,
 }
 
@@ -45,15 +42,6 @@ impl CachedPod {
     }
 }
 
-/// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CachedNode {
-    pub(super) uid: String,
-    pub(super) pod_cidrs: Vec<IpNet>,
-    pub(super) addresses: Vec<IpAddr>,
-}
-
-/// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedBlock {
     pub(super) spec: BlockSpec,
@@ -69,7 +57,6 @@ pub(super) struct CachedBlock {
     pub(super) unreadable: bool,
 }
 
-/// A request for a part of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedRequest {
     pub(super) spec: BlockRequestSpec,
@@ -77,15 +64,12 @@ pub(super) struct CachedRequest {
     pub(super) uid: String,
 }
 
-/// A record of a pod of this node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedRecord {
     pub(super) namespace: String,
-    /// The API's UID of the pod.
     pub(super) uid: String,
     /// Where our finalizer is among its finalizers.
     pub(super) finalizer: Option<usize>,
-    /// Digest of its status.
     pub(super) status: u64,
 }
 
@@ -109,20 +93,17 @@ pub(super) fn pod(wire: &PodWire) -> CachedPod {
     }
 }
 
-pub(super) fn node(wire: &NodeWire) -> CachedNode {
-    let mut cidrs: Vec<&String> = wire.spec.pod_cidrs.iter().collect();
-    if cidrs.is_empty() && !wire.spec.pod_cidr.is_empty() {
-        cidrs.push(&wire.spec.pod_cidr);
-    }
-    let internal = wire.status.addresses.iter();
-    let internal = internal.filter(|address| address.kind == "InternalIP");
-    CachedNode {
+pub(super) fn node(wire: &NodeWire) -> NodeFacts {
+    let cidrs = match wire.spec.pod_cidrs.as_slice() {
+        [] => std::slice::from_ref(&wire.spec.pod_cidr),
+        all => all,
+    };
+    let cidrs = cidrs.iter().filter_map(|cidr| cidr.parse::<IpNet>().ok());
+    let addresses = wire.status.addresses.iter();
+    let internal = addresses.filter(|address| address.kind == "InternalIP");
+    NodeFacts {
         uid: text(wire.metadata.uid.as_ref()),
-        pod_cidrs: cidrs
-            .into_iter()
-            .filter_map(|cidr| cidr.parse::<IpNet>().ok())
-            .map(|cidr| cidr.trunc())
-            .collect(),
+        pod_cidrs: cidrs.map(|cidr| cidr.trunc()).collect(),
         addresses: internal
             .filter_map(|address| address.address.parse().ok())
             .collect(),
@@ -199,7 +180,7 @@ const LEFT_OUT: &str = "leftOut";
 
 /// None if it cannot be read.
 pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
-    let (spec, dropped) = lenient::block(&wire.spec);
+    let (spec, dropped) = lenient::BLOCK.prune(&wire.spec);
     let mut spec: BlockSpec = serde_json::from_value(spec).ok()?;
     if !dropped.is_empty() {
         tracing::debug!(
@@ -230,7 +211,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
 
 /// None if it cannot be read.
 pub(super) fn request(wire: &RequestWire) -> Option<CachedRequest> {
-    let (spec, _) = lenient::request(&wire.spec);
+    let (spec, _) = lenient::REQUEST.prune(&wire.spec);
     Some(CachedRequest {
         spec: serde_json::from_value(spec).ok()?,
         uid: text(wire.metadata.uid.as_ref()),
@@ -323,7 +304,7 @@ fn network_spec(wire: &NetworkWire) -> serde_json::Result<(NetworkSpec, Option<S
     if let Some(why) = left_out(&wire.spec) {
         return Err(serde::de::Error::custom(why));
     }
-    let (spec, dropped) = lenient::network(&wire.spec);
+    let (spec, dropped) = lenient::NETWORK.prune(&wire.spec);
     let spec = serde_json::from_value(spec)?;
     let mut limits = dropped.iter().filter(|path| path.starts_with(LIMITS));
     let not_known = limits.next().map(|path| {
@@ -369,6 +350,7 @@ fn text(value: Option<&String>) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::net::IpAddr;
 
     fn wire<T: serde::de::DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).unwrap()

@@ -10,7 +10,6 @@ use plexus_api::cni::Error;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Counts changes.
 #[derive(Default)]
 pub(super) struct Changes {
     count: Mutex<u64>,

@@ -1,9 +1,9 @@
 //! Whoever waits for a network resolves once, and once more for each change: never by the clock.
 
 use super::*;
-use crate::cluster::fake_hooks::{FakeHooks, shared};
 use crate::cluster::kinds::{Nads, Networks, Pods};
 use crate::cluster::shared::Shared;
+use crate::cluster::tests::fake_hooks::{FakeHooks, shared};
 use crate::cluster::watch;
 use plexus_api::cni::Code;
 use serde_json::{Value, json};

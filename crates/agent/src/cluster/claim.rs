@@ -3,10 +3,11 @@
 //! claim per network and family goes on at a time, and whoever asks meanwhile for the same gets its
 //! answer.
 
+use super::api::error_text;
 use super::ask;
 use super::create::{self, Created};
 use super::error::ClaimError;
-use super::shared::{Shared, error_text};
+use super::shared::Shared;
 use ipnet::IpNet;
 use plexus_api::cni::BlockSubnet;
 use plexus_api::objects::{BlockSpec, NetworkRef};
@@ -25,54 +26,32 @@ pub(super) const CLAIM_TIMEOUT: Duration = WHOLE_BLOCK_TIMEOUT
     .saturating_add(ask::DONATION_TIMEOUT)
     .saturating_add(ask::WITHDRAW_TIMEOUT)
     .saturating_add(Duration::from_secs(1));
-/// Blocks that are tried in one claim.
 const MOST: usize = 256;
 
-/// A block that is wanted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClaimRequest<'a> {
-    /// Of which network.
-    pub(crate) network: &'a NetworkObject,
-    /// Of which subnet.
-    pub(crate) subnet: &'a BlockSubnet,
+#[derive(Debug, Clone)]
+pub(crate) struct ClaimRequest {
+    pub(crate) network: NetworkRef,
+    pub(crate) subnet: BlockSubnet,
     /// The one with this address.
     pub(crate) containing: Option<IpAddr>,
     /// What the caller has tried: a block of this node that is not among them is as good as a new
     /// one.
-    pub(crate) have: &'a [IpNet],
+    pub(crate) have: Vec<IpNet>,
     /// If none is free, other nodes are asked for a part of theirs.
     pub(crate) ask: bool,
-    /// The caller has no more time then.
     pub(crate) until: Instant,
 }
 
-/// A request that outlives its caller's patience.
-#[derive(Debug, Clone)]
-pub(super) struct BlockClaim {
-    pub(super) network: NetworkRef,
-    pub(super) subnet: BlockSubnet,
-    containing: Option<IpAddr>,
-    pub(super) have: Vec<IpNet>,
-    ask: bool,
-    until: Instant,
+/// How blocks and requests name a network.
+pub(crate) fn network_ref(network: &NetworkObject) -> NetworkRef {
+    NetworkRef {
+        namespace: network.namespace.clone(),
+        name: network.name.clone(),
+        uuid: network.uid.clone(),
+    }
 }
 
-impl BlockClaim {
-    pub(super) fn of(request: &ClaimRequest<'_>) -> Self {
-        Self {
-            network: NetworkRef {
-                namespace: request.network.namespace.clone(),
-                name: request.network.name.clone(),
-                uuid: request.network.uid.clone(),
-            },
-            subnet: request.subnet.clone(),
-            containing: request.containing,
-            have: request.have.to_vec(),
-            ask: request.ask,
-            until: request.until,
-        }
-    }
-
+impl ClaimRequest {
     pub(super) fn family(&self) -> Family {
         Family::of(self.subnet.cidr.addr())
     }
@@ -88,14 +67,22 @@ impl BlockClaim {
         format!("{}/{}", self.network.namespace, self.network.name)
     }
 
+    fn elsewhere(&self, cidr: IpNet, owner: &str, wanted: IpAddr) -> ClaimError {
+        ClaimError::Elsewhere {
+            network: self.network(),
+            cidr,
+            owner: owner.to_owned(),
+            wanted,
+        }
+    }
+
     /// A block that is ours and would do.
-    pub(super) fn among(&self, own: &[IpNet], have: &[IpNet]) -> Option<IpNet> {
+    pub(super) fn among(&self, own: &[IpNet]) -> Option<IpNet> {
         let fits = |block: &&IpNet| {
-            self.subnet.cidr.contains(*block)
-                && !have.contains(block)
-                && self
-                    .containing
-                    .is_none_or(|block_claim| block.contains(&block_claim))
+            let wanted = self
+                .containing
+                .is_none_or(|address| block.contains(&address));
+            self.subnet.cidr.contains(*block) && !self.have.contains(block) && wanted
         };
         own.iter().find(fits).copied()
     }
@@ -103,16 +90,13 @@ impl BlockClaim {
 
 type Answer = Result<IpNet, ClaimError>;
 
-/// The claims that are under way, by network and family.
 #[derive(Default)]
 pub(super) struct Claims {
     open_claim: Mutex<BTreeMap<(String, Family), Arc<OpenClaim>>>,
 }
 
 struct OpenClaim {
-    subnet: IpNet,
-    containing: Option<IpAddr>,
-    ask: bool,
+    request: ClaimRequest,
     outcome: Mutex<Outcome>,
     ended: Condvar,
 }
@@ -145,20 +129,20 @@ impl Claims {
     /// `ours` finds a block that needs no claim; `run` claims one, within a bound.
     pub(super) fn share(
         &self,
-        block_claim: &BlockClaim,
+        request: &ClaimRequest,
         ours: impl Fn() -> Option<IpNet>,
         run: impl FnOnce() -> Answer,
     ) -> Answer {
-        let end = block_claim.until.min(Instant::now() + CLAIM_TIMEOUT);
-        let key = (block_claim.network.uuid.clone(), block_claim.family());
+        let end = request.until.min(Instant::now() + CLAIM_TIMEOUT);
+        let key = (request.network.uuid.clone(), request.family());
         loop {
             if let Some(block) = ours() {
                 return Ok(block);
             }
-            if Instant::now() >= block_claim.until {
-                return Err(late(block_claim));
+            if Instant::now() >= request.until {
+                return Err(late(request));
             }
-            let (open_claim, first) = self.join(&key, block_claim);
+            let (open_claim, first) = self.join(&key, request);
             if first {
                 let mut running = RunningClaim {
                     claims: self,
@@ -172,22 +156,20 @@ impl Claims {
             }
             let left = end.saturating_duration_since(Instant::now());
             match open_claim.wait(left) {
-                Outcome::Open => return Err(late(block_claim)),
-                Outcome::Answered(answer) if open_claim.is_for(block_claim) => return answer,
+                Outcome::Open => return Err(late(request)),
+                Outcome::Answered(answer) if open_claim.is_for(request) => return answer,
                 Outcome::Answered(_) | Outcome::Abandoned => {}
             }
         }
     }
 
-    fn join(&self, key: &(String, Family), block_claim: &BlockClaim) -> (Arc<OpenClaim>, bool) {
+    fn join(&self, key: &(String, Family), request: &ClaimRequest) -> (Arc<OpenClaim>, bool) {
         let mut all = self.lock();
         if let Some(open_claim) = all.get(key) {
             return (Arc::clone(open_claim), false);
         }
         let open_claim = Arc::new(OpenClaim {
-            subnet: block_claim.subnet.cidr,
-            containing: block_claim.containing,
-            ask: block_claim.ask,
+            request: request.clone(),
             outcome: Mutex::new(Outcome::Open),
             ended: Condvar::new(),
         });
@@ -203,10 +185,9 @@ impl Claims {
 }
 
 impl OpenClaim {
-    fn is_for(&self, block_claim: &BlockClaim) -> bool {
-        self.subnet == block_claim.subnet.cidr
-            && self.containing == block_claim.containing
-            && self.ask == block_claim.ask
+    fn is_for(&self, request: &ClaimRequest) -> bool {
+        let sought = |one: &ClaimRequest| (one.subnet.cidr, one.containing, one.ask);
+        sought(&self.request) == sought(request)
     }
 
     fn wait(&self, timeout: Duration) -> Outcome {
@@ -221,49 +202,53 @@ impl OpenClaim {
 }
 
 /// Claims a block; asks for a part of one if that is wished for and none is free.
-pub(super) async fn claim(shared: Arc<Shared>, block_claim: BlockClaim) -> Answer {
-    let claimed =
-        tokio::time::timeout(WHOLE_BLOCK_TIMEOUT, claim_whole(&shared, &block_claim)).await;
-    match claimed.unwrap_or_else(|_| Err(late(&block_claim))) {
-        Err(none @ ClaimError::Exhausted { .. }) if block_claim.ask => {
-            ask::ask(&shared, &block_claim, none).await
+pub(super) async fn claim(shared: Arc<Shared>, request: ClaimRequest) -> Answer {
+    let claimed = tokio::time::timeout(WHOLE_BLOCK_TIMEOUT, claim_whole(&shared, &request)).await;
+    match claimed.unwrap_or_else(|_| Err(late(&request))) {
+        Err(none @ ClaimError::Exhausted { .. }) if request.ask => {
+            ask::ask(&shared, &request, none).await
         }
         answer => answer,
     }
 }
 
 /// Tries one block after the other. A call that failed is an error, and says nothing of the block.
-async fn claim_whole(shared: &Shared, block_claim: &BlockClaim) -> Answer {
-    if block_claim.subnet.block_length.is_none() {
-        return Err(ClaimError::NotDivided(block_claim.subnet.cidr));
+async fn claim_whole(shared: &Shared, request: &ClaimRequest) -> Answer {
+    if request.subnet.block_length.is_none() {
+        return Err(ClaimError::NotDivided(request.subnet.cidr));
     }
     let node = &shared.options.node;
-    let facts = shared.state().node(node);
-    let node_uid = facts.ok_or_else(|| ClaimError::NoNode(node.clone()))?.uid;
-    if let Some(elsewhere) = elsewhere(shared, block_claim) {
+    let here = shared.state().nodes.get(node);
+    let here = here.ok_or_else(|| ClaimError::NoNode(node.clone()))?;
+    if let Some(elsewhere) = elsewhere(shared, request) {
         return Err(elsewhere);
     }
-    let mut taken = known(shared, block_claim);
+    let mut taken = known(shared, request);
     let mut tried = 0;
     loop {
         let list: Vec<IpNet> = taken.keys().copied().collect();
-        let candidates = blocks_to_try(&block_claim.subnet, &list, node, block_claim.containing);
+        let candidates = blocks_to_try(&request.subnet, &list, node, request.containing);
         if candidates.is_empty() || tried >= MOST {
-            return Err(none_free(block_claim, &taken, tried));
+            return Err(none_free(request, &taken, tried));
         }
         for cidr in candidates {
             tried += 1;
-            if shared.state().is_closing(&block_claim.network.uuid) {
-                return Err(ClaimError::Closing(block_claim.network()));
+            if shared.state().is_closing(&request.network.uuid) {
+                return Err(ClaimError::Closing(request.network()));
             }
             let spec = BlockSpec {
-                network: block_claim.network.clone(),
+                network: request.network.clone(),
                 cidr,
                 node: node.clone(),
-                node_uid: node_uid.clone(),
+                node_uid: here.uid.clone(),
             };
             let created = create::create(shared, &spec).await;
-            match created.map_err(|error| refused(block_claim, cidr, &error))? {
+            let refused = |error| ClaimError::Api {
+                network: request.network(),
+                cidr,
+                cause: error_text(&error),
+            };
+            match created.map_err(refused)? {
                 Created::Ours => {
                     let name = BlockSpec::name(&spec.network.uuid, &cidr);
                     shared.blocks.claimed(shared, &name, &spec);
@@ -274,7 +259,7 @@ async fn claim_whole(shared: &Shared, block_claim: &BlockClaim) -> Answer {
                     taken.insert(cidr, owner);
                 }
                 // It is settled later: another one would be one too many.
-                Created::Unclear => return Err(late(block_claim)),
+                Created::Unclear => return Err(late(request)),
             }
             if tried >= MOST {
                 break;
@@ -283,76 +268,53 @@ async fn claim_whole(shared: &Shared, block_claim: &BlockClaim) -> Answer {
     }
 }
 
-pub(super) fn late(block_claim: &BlockClaim) -> ClaimError {
+pub(super) fn late(request: &ClaimRequest) -> ClaimError {
     ClaimError::Late {
-        network: block_claim.network(),
+        network: request.network(),
         seconds: WHOLE_BLOCK_TIMEOUT.as_secs(),
     }
 }
 
 /// Whether the wanted address is in a part that is another node's, though its block may be free.
-fn elsewhere(shared: &Shared, block_claim: &BlockClaim) -> Option<ClaimError> {
-    let (address, state) = (block_claim.containing?, shared.state());
-    let uid = &block_claim.network.uuid;
+fn elsewhere(shared: &Shared, request: &ClaimRequest) -> Option<ClaimError> {
+    let (address, state) = (request.containing?, shared.state());
+    let uid = &request.network.uuid;
     let single = IpNet::from(address);
     let itself = state.block(uid, &single).map(|block| &block.spec);
-    let itself = itself.filter(|spec| state.is_legal(spec));
-    let (cidr, owner) = match itself {
+    let (cidr, owner) = match itself.filter(|spec| state.is_legal(spec)) {
         Some(spec) => (spec.cidr, spec.node.as_str()),
         None => {
             let enclosing_block = state.enclosing_block(uid, &single)?;
             (enclosing_block.cidr, enclosing_block.node)
         }
     };
-    (owner != shared.options.node).then(|| ClaimError::Elsewhere {
-        network: block_claim.network(),
-        cidr,
-        owner: owner.to_owned(),
-        wanted: address,
-    })
+    (owner != shared.options.node).then(|| request.elsewhere(cidr, owner, address))
 }
 
 /// All whole blocks of the network, with their owners; our own count too. One of ours that is missing in
 /// the API does not: to claim it is to make it again.
-fn known(shared: &Shared, block_claim: &BlockClaim) -> BTreeMap<IpNet, String> {
+fn known(shared: &Shared, request: &ClaimRequest) -> BTreeMap<IpNet, String> {
     let state = shared.state();
     let blocks = state.blocks.objects.values();
-    let of_it = blocks.filter(|block| block.spec.network.uuid == block_claim.network.uuid);
+    let of_it = blocks.filter(|block| block.spec.network.uuid == request.network.uuid);
     of_it
-        .filter(|block| block_claim.may_be(&block.spec.cidr))
+        .filter(|block| request.may_be(&block.spec.cidr))
         .map(|block| (block.spec.cidr, block.spec.node.clone()))
         .collect()
 }
 
-fn none_free(
-    block_claim: &BlockClaim,
-    taken: &BTreeMap<IpNet, String>,
-    tried: usize,
-) -> ClaimError {
-    let holder = block_claim.containing.and_then(|address| {
-        let enclosing_block = taken.iter().filter(|(cidr, _)| cidr.contains(&address));
-        let (cidr, owner) = enclosing_block.max_by_key(|(cidr, _)| cidr.prefix_len())?;
-        Some(ClaimError::Elsewhere {
-            network: block_claim.network(),
-            cidr: *cidr,
-            owner: owner.clone(),
-            wanted: address,
-        })
+fn none_free(request: &ClaimRequest, taken: &BTreeMap<IpNet, String>, tried: usize) -> ClaimError {
+    let holder = request.containing.and_then(|address| {
+        let around = taken.iter().filter(|(cidr, _)| cidr.contains(&address));
+        let (cidr, owner) = around.max_by_key(|(cidr, _)| cidr.prefix_len())?;
+        Some(request.elsewhere(*cidr, owner, address))
     });
     holder.unwrap_or_else(|| ClaimError::Exhausted {
-        network: block_claim.network(),
-        subnet: block_claim.subnet.cidr,
+        network: request.network(),
+        subnet: request.subnet.cidr,
         taken: taken.len(),
         tried,
     })
-}
-
-fn refused(block_claim: &BlockClaim, cidr: IpNet, error: &kube::Error) -> ClaimError {
-    ClaimError::Api {
-        network: block_claim.network(),
-        cidr,
-        cause: error_text(error),
-    }
 }
 
 #[cfg(test)]
@@ -360,9 +322,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-    fn block_claim(subnet: &str, containing: Option<&str>) -> BlockClaim {
+    fn request(subnet: &str, containing: Option<&str>) -> ClaimRequest {
         let cidr: IpNet = subnet.parse().unwrap();
-        BlockClaim {
+        ClaimRequest {
             network: NetworkRef {
                 namespace: "a".into(),
                 name: "b".into(),
@@ -389,7 +351,7 @@ mod tests {
         std::thread::scope(|scope| {
             let ask = || {
                 claims.share(
-                    &block_claim("10.0.0.0/16", None),
+                    &request("10.0.0.0/16", None),
                     || (runs.load(SeqCst) > 0).then_some(block),
                     || {
                         std::thread::sleep(Duration::from_millis(100));
@@ -412,7 +374,7 @@ mod tests {
         std::thread::scope(|scope| {
             let slow = scope.spawn(|| {
                 claims.share(
-                    &block_claim("10.0.0.0/16", None),
+                    &request("10.0.0.0/16", None),
                     || None,
                     || {
                         std::thread::sleep(Duration::from_millis(150));
@@ -422,7 +384,7 @@ mod tests {
             });
             std::thread::sleep(Duration::from_millis(50));
             let other = claims.share(
-                &block_claim("10.0.0.0/16", Some("10.0.9.1")),
+                &request("10.0.0.0/16", Some("10.0.9.1")),
                 || None,
                 || Ok("10.0.9.0/26".parse().unwrap()),
             );
@@ -439,7 +401,7 @@ mod tests {
     fn a_failure_is_everybodys_failure_and_says_nothing_of_the_block() {
         let claims = Claims::default();
         let failed = claims.share(
-            &block_claim("10.0.0.0/16", None),
+            &request("10.0.0.0/16", None),
             || None,
             || Err(ClaimError::NoNode("n1".into())),
         );
@@ -451,7 +413,7 @@ mod tests {
     fn a_claim_that_dies_is_over_and_those_who_waited_claim_for_themselves() {
         let claims = Claims::default();
         let block: IpNet = "10.0.0.0/26".parse().unwrap();
-        let want = || block_claim("10.0.0.0/16", None);
+        let want = || request("10.0.0.0/16", None);
         std::thread::scope(|scope| {
             let dies = scope.spawn(|| {
                 claims.share(
@@ -478,18 +440,22 @@ mod tests {
         let own: Vec<IpNet> = ["10.0.0.0/26", "10.0.0.64/26", "10.9.0.0/26"]
             .map(|cidr| cidr.parse().unwrap())
             .to_vec();
-        let any = block_claim("10.0.0.0/16", None);
-        assert_eq!(any.among(&own, &own[..1]), Some(own[1]));
-        assert_eq!(any.among(&own, &own[..2]), None);
-        let one = block_claim("10.0.0.0/16", Some("10.0.0.3"));
-        assert_eq!(one.among(&own, &[]), Some(own[0]));
-        assert_eq!(one.among(&own, &own[..1]), None);
+        let known = |request: &ClaimRequest, have: &[IpNet]| ClaimRequest {
+            have: have.to_vec(),
+            ..request.clone()
+        };
+        let any = request("10.0.0.0/16", None);
+        assert_eq!(known(&any, &own[..1]).among(&own), Some(own[1]));
+        assert_eq!(known(&any, &own[..2]).among(&own), None);
+        let one = request("10.0.0.0/16", Some("10.0.0.3"));
+        assert_eq!(one.among(&own), Some(own[0]));
+        assert_eq!(known(&one, &own[..1]).among(&own), None);
     }
 
     #[test]
     fn nobody_waits_longer_than_the_caller_has_time() {
         let claims = Claims::default();
-        let mut want = block_claim("10.0.0.0/16", None);
+        let mut want = request("10.0.0.0/16", None);
         want.until = Instant::now();
         let over = claims.share(&want, || None, || panic!("there is no time for it"));
         assert!(matches!(over, Err(ClaimError::Late { .. })));
@@ -502,7 +468,7 @@ mod tests {
                     let _ = wait.recv();
                     Err(ClaimError::NoNode("n1".into()))
                 };
-                claims.share(&block_claim("10.0.0.0/16", None), || None, run)
+                claims.share(&request("10.0.0.0/16", None), || None, run)
             });
             while claims.lock().is_empty() {
                 std::thread::sleep(Duration::from_millis(1));

@@ -10,18 +10,17 @@
 //! given: it stays nobody's. Where this is cut short, [`restore`](super::restore) does the rest before
 //! anything is issued.
 
+use super::api::{self, within};
 use super::cached::{self, CachedBlock};
 use super::donations;
 use super::kinds::Blocks;
 use super::report::RecordOutcome;
-use super::shared::{MANAGER, Shared, within};
+use super::shared::Shared;
 use super::state::State;
 use super::watch;
 use super::wire::BlockWire;
 use ipnet::IpNet;
-use kube::api::{ListParams, PostParams};
-use kube::core::Request;
-use kube::{Api, Resource};
+use kube::api::ListParams;
 use plexus_api::objects::{BlockSpec, FROM_LABEL, NETWORK_LABEL, NODE_LABEL};
 use plexus_core::ipam::{Donation, superseded};
 use plexus_faults::effect;
@@ -31,16 +30,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a list of parts may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What came of creating a block.
 pub(super) enum Created {
     /// It is ours, now or already.
     Ours,
     /// It is ours by name, but what is around it does not say so, or cannot be seen.
     Unclear,
-    /// It is another node's.
     Theirs(String),
 }
 
@@ -54,33 +50,19 @@ pub(super) async fn create(shared: &Shared, spec: &BlockSpec) -> kube::Result<Cr
             return Ok(Created::Unclear);
         };
         if whole != spec.cidr {
-            let enclosing_block = state.enclosing_block(uid, &spec.cidr);
+            let around = state.enclosing_block(uid, &spec.cidr);
             // For people, and to be found among all blocks.
-            labels[FROM_LABEL] =
-                json!(enclosing_block.map_or(&*spec.node, |enclosing_block| enclosing_block.node));
+            labels[FROM_LABEL] = json!(around.map_or(&*spec.node, |around| around.node));
         }
     }
-    let body = json!({
-        "apiVersion": BlockWire::api_version(&()),
-        "kind": BlockWire::kind(&()),
-        "metadata": {"name": name, "labels": labels},
-        "spec": spec,
-    });
-    let how = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
-    let request = Request::new(BlockWire::url_path(&(), None)).create(&how, body);
-    let request = request.map_err(kube::Error::BuildRequest)?;
+    let block = api::object::<BlockWire>(json!({"name": name, "labels": labels}), spec);
     let _making = shared.blocks.making(&name);
     effect("api.block<");
-    let made = within(shared.client.request::<BlockWire>(request)).await;
+    let made = within(api::create::<BlockWire>(&shared.client, &block)).await;
     effect("api.block>");
     let made = match made {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let api = Api::<BlockWire>::all(shared.client.clone());
-            within(api.get(&name)).await?
+            within(api::all::<BlockWire>(&shared.client).get(&name)).await?
         }
         other => other?,
     };
@@ -105,12 +87,12 @@ pub(super) async fn settle(
     let Some(whole) = shared.state().whole_block(uid, &cidr) else {
         return Ok(Created::Unclear);
     };
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
+    let blocks = api::all::<BlockWire>(&shared.client);
     let mut there: BTreeSet<String> = BTreeSet::new();
     if whole.prefix_len() < whole.max_prefix_len() {
         let labels = format!("{NETWORK_LABEL}={uid},{FROM_LABEL}");
         let parts = ListParams::default().labels(&labels);
-        let Ok(parts) = timeout(LIST_TIMEOUT, api.list(&parts)).await else {
+        let Ok(parts) = timeout(LIST_TIMEOUT, blocks.list(&parts)).await else {
             return Ok(Created::Unclear);
         };
         for part in parts?.items {
@@ -120,15 +102,13 @@ pub(super) async fn settle(
     }
     if cidr != whole {
         let name = BlockSpec::name(uid, &whole);
-        if let Some(found) = within(api.get_opt(&name)).await? {
+        if let Some(found) = within(blocks.get_opt(&name)).await? {
             watch::take::<Blocks>(shared, found);
             there.insert(name);
         }
         let state = shared.state();
-        let enclosing_block = state.enclosing_block(uid, &cidr);
-        let gives = enclosing_block.is_some_and(|enclosing_block| {
-            let is_there = there.contains(&BlockSpec::name(uid, &enclosing_block.cidr));
-            is_there && enclosing_block.gives(&cidr, &spec.node)
+        let gives = state.enclosing_block(uid, &cidr).is_some_and(|around| {
+            there.contains(&BlockSpec::name(uid, &around.cidr)) && around.gives(&cidr, &spec.node)
         });
         if !gives {
             return Ok(Created::Unclear);
@@ -152,8 +132,8 @@ fn keep_holes(shared: &Shared, spec: &BlockSpec) -> bool {
         let state = shared.state();
         let inside: Vec<_> = state.inside(uid, &spec.cidr).collect();
         let outermost = |part: &IpNet| {
-            let mut enclosing_block = inside.iter().map(|other| other.spec.cidr);
-            !enclosing_block.any(|other| other != *part && other.contains(part))
+            let mut others = inside.iter().map(|other| other.spec.cidr);
+            !others.any(|other| other != *part && other.contains(part))
         };
         let theirs = inside.iter().filter(|part| part.spec.node != spec.node);
         let theirs = theirs.filter(|part| outermost(&part.spec.cidr));

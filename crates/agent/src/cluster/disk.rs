@@ -21,7 +21,6 @@ pub(super) struct Disk {
     path: PathBuf,
     file: Mutex<Option<Connection>>,
     pending: Mutex<BTreeMap<(&'static str, String), Option<String>>>,
-    /// Something is pending.
     pub(super) changed: Notify,
 }
 
@@ -48,7 +47,6 @@ impl Disk {
         }
     }
 
-    /// All rows of a kind.
     pub(super) fn rows(&self, kind: &str) -> Rows {
         let read = |file: &Connection| -> rusqlite::Result<Rows> {
             let mut found = file.prepare("SELECT key, body FROM objects WHERE kind = ?1")?;
@@ -71,7 +69,6 @@ impl Disk {
         !self.rows(COMPLETE.0).is_empty()
     }
 
-    /// From now on it has.
     pub(super) fn set_complete(&self) {
         self.put(COMPLETE.0, COMPLETE.1, Some("1".to_owned()));
     }
@@ -82,7 +79,6 @@ impl Disk {
         self.changed.notify_one();
     }
 
-    /// Writes what is pending.
     pub(super) fn flush(&self) {
         let pending = std::mem::take(&mut *self.pending());
         let mut file = self.file();

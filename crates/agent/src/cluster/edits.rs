@@ -5,7 +5,6 @@ use super::report::{PodName, Subject};
 use super::shared::Shared;
 use plexus_core::resolve::NadObject;
 
-/// Events on pods for one change of a NAD.
 const MOST_PODS: usize = 20;
 
 /// A pod's annotations were edited while it has its interfaces.

@@ -22,10 +22,8 @@ pub enum ClusterError {
 /// A question to the API that has no answer. Never means "there is none".
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    /// It took too long.
     #[error("the API did not answer within {seconds} s when asked for {what}")]
     Late { what: String, seconds: u64 },
-    /// It failed.
     #[error("cannot get {what} from the API")]
     Api {
         what: String,
@@ -34,13 +32,10 @@ pub(crate) enum AskError {
     },
 }
 
-/// Why no block was claimed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ClaimError {
-    /// The subnet is not divided into blocks.
     #[error("subnet {0} is not divided into blocks: this node has only what the cluster gave it")]
     NotDivided(IpNet),
-    /// All are somebody's.
     #[error(
         "no free block in {subnet} of network {network}: {taken} are taken, {tried} of them were tried now"
     )]
@@ -50,7 +45,6 @@ pub(crate) enum ClaimError {
         taken: usize,
         tried: usize,
     },
-    /// All are somebody's, and nobody gave a part of theirs.
     #[error(
         "{none}; {} asked for a part of theirs, and none was given within {seconds} s",
         asked(owners)
@@ -60,13 +54,11 @@ pub(crate) enum ClaimError {
         owners: Vec<String>,
         seconds: u64,
     },
-    /// All are somebody's, and nobody could be asked.
     #[error("{none}; other nodes could not be asked for a part of theirs: {cause}")]
     CannotAsk {
         none: Box<ClaimError>,
         cause: String,
     },
-    /// The block with the wanted address is another node's.
     #[error(
         "{cidr} of network {network} belongs to node {owner}, so the address {wanted} cannot be used here"
     )]
@@ -76,13 +68,10 @@ pub(crate) enum ClaimError {
         owner: String,
         wanted: std::net::IpAddr,
     },
-    /// Its network goes away.
     #[error("network {0} is being deleted: no more addresses are given out")]
     Closing(String),
-    /// This node's Node object is not known.
     #[error("the Node object of {0} is not known yet: a block cannot be claimed for it")]
     NoNode(String),
-    /// It took too long.
     #[error(
         "the API did not answer within {seconds} s when a block of network {network} was claimed"
     )]
@@ -97,7 +86,6 @@ pub(crate) enum ClaimError {
 }
 
 impl ClaimError {
-    /// The next step.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             ClaimError::NotGiven { .. } => {

@@ -1,10 +1,12 @@
 //! Events: what people see in `kubectl describe`. One writer; equal ones are counted, not more than a
 //! few a second are written whatever happens, and no namespace keeps another one's waiting.
 
+use super::api::{self, MANAGER, code, error_text};
 use super::report::Subject;
-use super::shared::{MANAGER, Shared, code, error_text};
+use super::shared::Shared;
+use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +27,6 @@ const BURST: u32 = 25;
 
 type Key = (Subject, &'static str, String);
 
-/// Events that wait to be written.
 #[derive(Default)]
 pub(super) struct Events {
     waiting: Mutex<Waiting>,
@@ -78,7 +79,6 @@ impl Waiting {
 }
 
 impl Events {
-    /// Never waits.
     pub(super) fn push(&self, subject: Subject, reason: &'static str, text: &str) {
         if !self.waiting().push((subject, reason, shortened(text))) {
             tracing::debug!(reason, text, "too many Events: dropped");
@@ -145,17 +145,12 @@ async fn one(
         "" => "default",
         namespace => namespace,
     };
-    let api: Api<k8s_openapi::api::core::v1::Event> =
-        Api::namespaced(shared.client.clone(), namespace);
+    let events = api::namespaced::<Event>(&shared.client, namespace);
     let now = now();
     if let Some(before) = before {
         let count = before.count.saturating_add(times);
         let patch = json!({"count": count, "lastTimestamp": now});
-        let how = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        match api.patch(&before.name, &how, &Patch::Merge(patch)).await {
+        match api::merge(&events, &before.name, patch).await {
             Ok(_) => {
                 return Ok(Sent {
                     count,
@@ -168,29 +163,8 @@ async fn one(
         }
     }
     let name = event_name(&subject.name, number);
-    let event = event(&shared.options.node, subject, reason, text, &now, times);
-    let mut event: k8s_openapi::api::core::v1::Event =
-        serde_json::from_value(event).map_err(kube::Error::SerdeError)?;
-    event.metadata.name = Some(name.clone());
-    event.metadata.namespace = Some(namespace.to_owned());
-    api.create(&PostParams::default(), &event).await?;
-    Ok(Sent {
-        name,
-        count: times,
-        at: Instant::now(),
-    })
-}
-
-fn event(
-    node: &str,
-    subject: &Subject,
-    reason: &str,
-    text: &str,
-    now: &Value,
-    count: u32,
-) -> Value {
-    json!({
-        "metadata": {},
+    let event = json!({
+        "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {
             "apiVersion": subject.api_version,
             "kind": subject.kind,
@@ -201,12 +175,19 @@ fn event(
         "reason": reason,
         "message": text,
         "type": "Warning",
-        "count": count,
+        "count": times,
         "firstTimestamp": now,
         "lastTimestamp": now,
-        "source": {"component": MANAGER, "host": node},
+        "source": {"component": MANAGER, "host": shared.options.node},
         "reportingComponent": MANAGER,
-        "reportingInstance": node,
+        "reportingInstance": shared.options.node,
+    });
+    let event: Event = serde_json::from_value(event).map_err(kube::Error::SerdeError)?;
+    events.create(&PostParams::default(), &event).await?;
+    Ok(Sent {
+        name,
+        count: times,
+        at: Instant::now(),
     })
 }
 
@@ -239,7 +220,6 @@ fn shortened(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// A burst, then a pace.
 struct Allowance {
     left: u32,
     at: Instant,

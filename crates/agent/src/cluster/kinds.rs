@@ -1,8 +1,8 @@
 //! The kinds that are watched: which objects of each, what is kept, and what follows from a change.
 
-use super::cached::{self, CachedBlock, CachedNode, CachedPod, CachedRecord, CachedRequest};
+use super::cached::{self, CachedBlock, CachedPod, CachedRecord, CachedRequest};
 use super::edits;
-use super::report::Change;
+use super::report::{Change, NodeFacts};
 use super::shared::Shared;
 use super::state::{State, Store, key};
 use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
@@ -15,9 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
 
-/// A kind.
 pub(super) trait Kind: Send + Sync + 'static {
     /// Its name on disk and in the log.
     const NAME: &'static str;
@@ -25,11 +23,11 @@ pub(super) trait Kind: Send + Sync + 'static {
     const ON_DISK: bool = true;
     /// Whether its definition may be absent: then there are none.
     const OPTIONAL: bool = false;
-    /// Whether its objects are in namespaces.
     const NAMESPACED: bool = true;
     /// Whether the networks of pods are resolved by it.
     const RESOLVED: bool = false;
-    /// As it comes.
+    /// What the agent is told when something changed.
+    const NOTICES: &'static [Change] = &[];
     type Wire: Resource<DynamicType = ()>
         + Clone
         + Debug
@@ -38,10 +36,8 @@ pub(super) trait Kind: Send + Sync + 'static {
         + Send
         + Sync
         + 'static;
-    /// What is kept.
     type Cached: PartialEq + Send + Sync + 'static;
 
-    /// Selects the objects that concern this node.
     fn select(node: &str) -> ListParams {
         let _ = node;
         ListParams::default()
@@ -53,26 +49,15 @@ pub(super) trait Kind: Send + Sync + 'static {
         let _ = (wire, before);
         None
     }
-    fn store(state: &State) -> &Store<Self::Cached>;
-    fn store_mut(state: &mut State) -> &mut Store<Self::Cached>;
-    /// One object is another now. Called without the state's lock.
-    fn changed(
-        shared: &Shared,
-        key: &str,
-        before: Option<&Arc<Self::Cached>>,
-        after: Option<&Arc<Self::Cached>>,
-    ) {
-        let _ = (shared, key, before, after);
+    fn store(state: &mut State) -> &mut Store<Self::Cached>;
+
+    /// Called without the state's lock.
+    fn changed(shared: &Shared, edit: Edit<'_, Self::Cached>) {
+        let _ = (shared, edit);
     }
-    /// All were listed.
     fn listed(shared: &Shared) {
         let _ = shared;
     }
-    /// What the agent is told when something changed.
-    fn notices() -> &'static [Change] {
-        &[]
-    }
-    /// Drops what is not needed.
     fn trim(wire: &mut Self::Wire) {
         cached::trim(wire.meta_mut(), false);
     }
@@ -90,6 +75,13 @@ pub(super) trait Kind: Send + Sync + 'static {
 /// Objects whose users may write a megabyte into each: a page of so many is read at once.
 fn large() -> ListParams {
     ListParams::default().limit(10)
+}
+
+/// One object is another now.
+pub(super) struct Edit<'a, T> {
+    pub(super) key: &'a str,
+    pub(super) before: Option<&'a T>,
+    pub(super) after: Option<&'a T>,
 }
 
 /// Where an object is kept.
@@ -122,25 +114,17 @@ impl Kind for Pods {
     fn cache(wire: &PodWire) -> Option<CachedPod> {
         Some(cached::pod(wire))
     }
-    fn store(state: &State) -> &Store<CachedPod> {
-        &state.pods
-    }
-    fn store_mut(state: &mut State) -> &mut Store<CachedPod> {
+    fn store(state: &mut State) -> &mut Store<CachedPod> {
         &mut state.pods
     }
-    fn changed(
-        shared: &Shared,
-        _: &str,
-        before: Option<&Arc<CachedPod>>,
-        after: Option<&Arc<CachedPod>>,
-    ) {
-        if let (Some(before), Some(after)) = (before, after) {
+    fn changed(shared: &Shared, edit: Edit<'_, CachedPod>) {
+        if let (Some(before), Some(after)) = (edit.before, edit.after) {
             edits::pod(shared, before, after);
         }
-        if before.is_none() && after.is_some_and(|pod| pod.config_hash.is_some()) {
+        if edit.before.is_none() && edit.after.is_some_and(|pod| pod.config_hash.is_some()) {
             shared.records.hurry();
         }
-        if after.is_none_or(|pod| pod.ended) {
+        if edit.after.is_none_or(|pod| pod.ended) {
             shared.orphans.notify_one();
         }
     }
@@ -152,6 +136,7 @@ impl Kind for Pods {
 impl Kind for Networks {
     const NAME: &'static str = "network";
     const RESOLVED: bool = true;
+    const NOTICES: &'static [Change] = &[Change::Networks, Change::Fabric];
     type Wire = NetworkWire;
     type Cached = NetworkObject;
 
@@ -174,30 +159,19 @@ impl Kind for Networks {
     ) -> Option<NetworkObject> {
         Some(cached::unreadable_network(wire, before))
     }
-    fn store(state: &State) -> &Store<NetworkObject> {
-        &state.networks
-    }
-    fn store_mut(state: &mut State) -> &mut Store<NetworkObject> {
+    fn store(state: &mut State) -> &mut Store<NetworkObject> {
         &mut state.networks
     }
-    fn changed(
-        shared: &Shared,
-        _: &str,
-        before: Option<&Arc<NetworkObject>>,
-        after: Option<&Arc<NetworkObject>>,
-    ) {
-        if before.is_none() || after.is_none() {
+    fn changed(shared: &Shared, edit: Edit<'_, NetworkObject>) {
+        if edit.before.is_none() || edit.after.is_none() {
             shared.blocks.look();
         }
-        if after.is_some_and(|after| after.going) {
+        if edit.after.is_some_and(|after| after.going) {
             shared.blocks.touched();
         }
     }
     fn listed(shared: &Shared) {
         shared.blocks.look();
-    }
-    fn notices() -> &'static [Change] {
-        &[Change::Networks, Change::Fabric]
     }
 }
 
@@ -205,6 +179,7 @@ impl Kind for Nads {
     const NAME: &'static str = "nad";
     const OPTIONAL: bool = true;
     const RESOLVED: bool = true;
+    const NOTICES: &'static [Change] = &[Change::Networks];
     type Wire = NadWire;
     type Cached = NadObject;
 
@@ -222,30 +197,20 @@ impl Kind for Nads {
     fn cache(wire: &NadWire) -> Option<NadObject> {
         Some(cached::nad(wire))
     }
-    fn store(state: &State) -> &Store<NadObject> {
-        &state.nads
-    }
-    fn store_mut(state: &mut State) -> &mut Store<NadObject> {
+    fn store(state: &mut State) -> &mut Store<NadObject> {
         &mut state.nads
     }
-    fn changed(
-        shared: &Shared,
-        _: &str,
-        before: Option<&Arc<NadObject>>,
-        after: Option<&Arc<NadObject>>,
-    ) {
-        if let Some(before) = before {
-            edits::nad(shared, before, after.map(Arc::as_ref));
+    fn changed(shared: &Shared, edit: Edit<'_, NadObject>) {
+        if let Some(before) = edit.before {
+            edits::nad(shared, before, edit.after);
         }
-    }
-    fn notices() -> &'static [Change] {
-        &[Change::Networks]
     }
 }
 
 impl Kind for Blocks {
     const NAME: &'static str = "block";
     const NAMESPACED: bool = false;
+    const NOTICES: &'static [Change] = &[Change::Fabric];
     type Wire = BlockWire;
     type Cached = CachedBlock;
 
@@ -255,24 +220,17 @@ impl Kind for Blocks {
     fn cache_unreadable(_: &BlockWire, before: Option<&CachedBlock>) -> Option<CachedBlock> {
         cached::unreadable_block(before)
     }
-    fn store(state: &State) -> &Store<CachedBlock> {
-        &state.blocks
-    }
-    fn store_mut(state: &mut State) -> &mut Store<CachedBlock> {
+    fn store(state: &mut State) -> &mut Store<CachedBlock> {
         &mut state.blocks
     }
-    fn changed(
-        shared: &Shared,
-        name: &str,
-        before: Option<&Arc<CachedBlock>>,
-        after: Option<&Arc<CachedBlock>>,
-    ) {
-        shared.blocks.seen(shared, name, before, after);
-        let gives = match (before, after) {
+    fn changed(shared: &Shared, edit: Edit<'_, CachedBlock>) {
+        shared.blocks.seen(shared, &edit);
+        let gives = match (edit.before, edit.after) {
             (Some(before), Some(after)) => before.given != after.given || before.spec != after.spec,
-            (one, other) => one
-                .or(other)
-                .is_some_and(|b| b.is_part || !b.given.is_empty()),
+            (one, other) => {
+                let block = one.or(other);
+                block.is_some_and(|block| block.is_part || !block.given.is_empty())
+            }
         };
         if gives {
             shared.donations.changed();
@@ -283,9 +241,6 @@ impl Kind for Blocks {
         // A server that was restored says what was true then.
         shared.blocks.touched();
         shared.donations.changed();
-    }
-    fn notices() -> &'static [Change] {
-        &[Change::Fabric]
     }
     fn trim(wire: &mut BlockWire) {
         cached::trim(wire.meta_mut(), true);
@@ -303,18 +258,10 @@ impl Kind for Requests {
     fn cache(wire: &RequestWire) -> Option<CachedRequest> {
         cached::request(wire)
     }
-    fn store(state: &State) -> &Store<CachedRequest> {
-        &state.requests
-    }
-    fn store_mut(state: &mut State) -> &mut Store<CachedRequest> {
+    fn store(state: &mut State) -> &mut Store<CachedRequest> {
         &mut state.requests
     }
-    fn changed(
-        shared: &Shared,
-        _: &str,
-        _: Option<&Arc<CachedRequest>>,
-        _: Option<&Arc<CachedRequest>>,
-    ) {
+    fn changed(shared: &Shared, _: Edit<'_, CachedRequest>) {
         shared.donations.changed();
     }
 }
@@ -323,34 +270,24 @@ impl Kind for Nodes {
     const NAME: &'static str = "node";
     const NAMESPACED: bool = false;
     const RESOLVED: bool = true;
+    const NOTICES: &'static [Change] = &[Change::Fabric];
     type Wire = NodeWire;
-    type Cached = CachedNode;
+    type Cached = NodeFacts;
 
-    fn cache(wire: &NodeWire) -> Option<CachedNode> {
+    fn cache(wire: &NodeWire) -> Option<NodeFacts> {
         Some(cached::node(wire))
     }
-    fn store(state: &State) -> &Store<CachedNode> {
-        &state.nodes
-    }
-    fn store_mut(state: &mut State) -> &mut Store<CachedNode> {
+    fn store(state: &mut State) -> &mut Store<NodeFacts> {
         &mut state.nodes
     }
-    fn changed(
-        shared: &Shared,
-        name: &str,
-        before: Option<&Arc<CachedNode>>,
-        after: Option<&Arc<CachedNode>>,
-    ) {
-        let uid = |node: Option<&Arc<CachedNode>>| node.map(|node| node.uid.clone());
-        if name == shared.options.node && uid(before) != uid(after) {
+    fn changed(shared: &Shared, edit: Edit<'_, NodeFacts>) {
+        let uid = |node: &NodeFacts| node.uid.clone();
+        if edit.key == shared.options.node && edit.before.map(uid) != edit.after.map(uid) {
             shared.blocks.look();
         }
-        if before.is_none() || after.is_none() {
+        if edit.before.is_none() || edit.after.is_none() {
             shared.donations.changed();
         }
-    }
-    fn notices() -> &'static [Change] {
-        &[Change::Fabric]
     }
 }
 
@@ -364,10 +301,7 @@ impl Kind for Namespaces {
     fn cache(wire: &Self::Wire) -> Option<Self::Cached> {
         Some(wire.metadata.labels.clone().unwrap_or_default())
     }
-    fn store(state: &State) -> &Store<Self::Cached> {
-        &state.namespaces
-    }
-    fn store_mut(state: &mut State) -> &mut Store<Self::Cached> {
+    fn store(state: &mut State) -> &mut Store<Self::Cached> {
         &mut state.namespaces
     }
     fn trim(wire: &mut Self::Wire) {
@@ -387,19 +321,11 @@ impl Kind for Records {
     fn cache(wire: &RecordWire) -> Option<CachedRecord> {
         Some(cached::record(wire))
     }
-    fn store(state: &State) -> &Store<CachedRecord> {
-        &state.records
-    }
-    fn store_mut(state: &mut State) -> &mut Store<CachedRecord> {
+    fn store(state: &mut State) -> &mut Store<CachedRecord> {
         &mut state.records
     }
-    fn changed(
-        shared: &Shared,
-        _: &str,
-        _: Option<&Arc<CachedRecord>>,
-        after: Option<&Arc<CachedRecord>>,
-    ) {
-        if after.is_some() {
+    fn changed(shared: &Shared, edit: Edit<'_, CachedRecord>) {
+        if edit.after.is_some() {
             shared.orphans.notify_one();
         }
     }

@@ -8,30 +8,21 @@ use plexus_api::objects::crds;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-static NETWORK: LazyLock<Value> = LazyLock::new(|| schema("networks"));
-static BLOCK: LazyLock<Value> = LazyLock::new(|| schema("blocks"));
-static REQUEST: LazyLock<Value> = LazyLock::new(|| schema("blockrequests"));
+/// What is known of the specs of a kind.
+pub(super) struct Schema(LazyLock<Value>);
 
-/// A Network's spec without what is not known; the paths of what was dropped.
-pub(super) fn network(spec: &Value) -> (Value, Vec<String>) {
-    pruned(spec, &NETWORK)
-}
+pub(super) static NETWORK: Schema = Schema(LazyLock::new(|| schema("networks")));
+pub(super) static BLOCK: Schema = Schema(LazyLock::new(|| schema("blocks")));
+pub(super) static REQUEST: Schema = Schema(LazyLock::new(|| schema("blockrequests")));
 
-/// A Block's spec without what is not known; the paths of what was dropped.
-pub(super) fn block(spec: &Value) -> (Value, Vec<String>) {
-    pruned(spec, &BLOCK)
-}
-
-/// A BlockRequest's spec without what is not known; the paths of what was dropped.
-pub(super) fn request(spec: &Value) -> (Value, Vec<String>) {
-    pruned(spec, &REQUEST)
-}
-
-fn pruned(spec: &Value, schema: &Value) -> (Value, Vec<String>) {
-    let mut spec = spec.clone();
-    let mut dropped = Vec::new();
-    prune(&mut spec, schema, "spec", &mut dropped);
-    (spec, dropped)
+impl Schema {
+    /// A spec without what is not known; the paths of what was dropped.
+    pub(super) fn prune(&self, spec: &Value) -> (Value, Vec<String>) {
+        let mut spec = spec.clone();
+        let mut dropped = Vec::new();
+        prune(&mut spec, &self.0, "spec", &mut dropped);
+        (spec, dropped)
+    }
 }
 
 /// As deep as the schema is, whatever the value.
@@ -74,11 +65,9 @@ fn prune_map(map: &mut Map<String, Value>, schema: &Value, path: &str, dropped: 
 fn schema(plural: &str) -> Value {
     let all = crds();
     let of_kind = all.iter().find(|one| one.spec.names.plural == plural);
-    let text = of_kind.and_then(|one| serde_json::to_value(&one.spec.versions).ok());
-    let spec = text.and_then(|versions| {
-        let spec = versions.pointer("/0/schema/openAPIV3Schema/properties/spec");
-        spec.cloned()
-    });
+    let versions = of_kind.and_then(|one| serde_json::to_value(&one.spec.versions).ok());
+    let path = "/0/schema/openAPIV3Schema/properties/spec";
+    let spec = versions.and_then(|mut versions| versions.pointer_mut(path).map(Value::take));
     spec.unwrap_or_default()
 }
 
@@ -97,7 +86,7 @@ mod tests {
                 {"from": "Selector", "selector": {"matchLabels": {"x": "y"}, "later": 1}},
             "config": {"anything": {"goes": 1}},
         });
-        let (spec, mut dropped) = network(&written);
+        let (spec, mut dropped) = NETWORK.prune(&written);
         assert_eq!(
             spec,
             json!({
@@ -120,7 +109,7 @@ mod tests {
         );
         let written = json!({"network": {"namespace": "a", "name": "b", "uid": "u", "later": 1},
             "cidr": "10.0.0.0/26", "node": "n", "nodeUID": "x", "later": 1});
-        assert_eq!(block(&written).1.len(), 2);
+        assert_eq!(BLOCK.prune(&written).1.len(), 2);
     }
 
     #[test]
@@ -132,7 +121,7 @@ mod tests {
             json!({"subnets": []}),
             json!({"routes": {"dst": 1}}),
         ] {
-            assert_eq!(network(&odd), (odd, Vec::new()));
+            assert_eq!(NETWORK.prune(&odd), (odd, Vec::new()));
         }
     }
 }

@@ -6,6 +6,7 @@
 //! get values from memory, or an answer within a bound. Never touches the kernel or the journal;
 //! what it must know of them it asks through [`Hooks`].
 
+mod api;
 mod ask;
 mod blocks;
 mod cached;
@@ -32,26 +33,18 @@ mod wire;
 mod write;
 
 #[cfg(test)]
-mod donation_tests;
-#[cfg(test)]
-mod fake_api;
-#[cfg(test)]
-mod fake_hooks;
-#[cfg(test)]
-#[cfg(feature = "e2e")]
 mod tests;
 
-pub(crate) use claim::ClaimRequest;
+pub(crate) use claim::{ClaimRequest, network_ref};
 pub use error::ClusterError;
 pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
-    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, LostBlock, NodeFacts,
-    PartRequest, PodMeta, PodName, RecordOutcome, Subject,
+    Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, NodeFacts, PartRequest,
+    PodMeta, PodName, RecordOutcome, Subject,
 };
 
-use claim::{BlockClaim, Claims};
+use claim::Claims;
 use ipnet::IpNet;
-use kube::Api;
 use plexus_api::cni::Error;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::resolve::{NadObject, NetworkObject, Objects};
@@ -64,10 +57,8 @@ use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 use wire::PodWire;
 
-/// How long a question for one pod may take.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The API side.
 pub(crate) struct Cluster {
     shared: Arc<Shared>,
     side: Side,
@@ -120,12 +111,10 @@ impl Cluster {
         self.shared.state().networks.live
     }
 
-    /// A network by the UID of its object.
     pub(crate) fn network_by_uid(&self, uid: &str) -> Option<Arc<NetworkObject>> {
         self.shared.state().network_by_uid(uid)
     }
 
-    /// Whether a network, by its UID, is gone or going.
     pub(crate) fn is_closing(&self, uid: &str) -> bool {
         self.shared.state().is_closing(uid)
     }
@@ -142,45 +131,22 @@ impl Cluster {
         if let Some(seen) = seen {
             return Ok(Some(seen.meta.clone()));
         }
-        let what = format!("pod {namespace}/{name}");
-        let api: Api<PodWire> = Api::namespaced(self.shared.client.clone(), namespace);
+        let api = api::namespaced::<PodWire>(&self.shared.client, namespace);
         let asked = name.to_owned();
-        let answer = self
-            .side
-            .run(QUERY_TIMEOUT, async move { api.get_opt(&asked).await })
-            .ok_or_else(|| AskError::Late {
-                what: what.clone(),
-                seconds: QUERY_TIMEOUT.as_secs(),
-            })?;
-        let found = answer.map_err(|source| AskError::Api { what, source })?;
+        let found = self.query(format!("pod {namespace}/{name}"), async move {
+            api.get_opt(&asked).await
+        })?;
         let found = found.map(|wire| cached::pod(&wire));
         Ok(found.filter(|pod| pod.is(uid)).map(|pod| pod.meta))
     }
 
-    /// Makes a block this node's, or a part of one. One at a time per network and family: whoever asks
-    /// meanwhile gets the same answer. When it is its turn at most 10 s, and 10 s more if other nodes are
-    /// asked; never beyond the request's `until`.
-    pub(crate) fn claim(&self, request: ClaimRequest<'_>) -> Result<IpNet, ClaimError> {
-        let block_claim = BlockClaim::of(&request);
-        let ours = || {
-            let own = self.blocks(&request.network.uid).own;
-            block_claim.among(&own, request.have)
-        };
-        self.claims.share(&block_claim, ours, || {
-            let claim = claim::claim(Arc::clone(&self.shared), block_claim.clone());
-            let claim = claim.in_current_span();
-            let left = request.until.saturating_duration_since(Instant::now());
-            let answer = self.side.run(claim::CLAIM_TIMEOUT.min(left), claim);
-            answer.unwrap_or_else(|| Err(claim::late(&block_claim)))
-        })
-    }
-
-    /// Makes this host's Node, or corrects its addresses; says whether anything was written. At
-    /// most 3 s.
-    pub(crate) fn register(&self, addresses: &[IpAddr]) -> Result<bool, AskError> {
-        let what = format!("Node {}", self.shared.options.node);
-        let keep = register::run(Arc::clone(&self.shared), addresses.to_vec());
-        match self.side.run(QUERY_TIMEOUT, keep) {
+    /// Asks the API for `what` and waits for the answer.
+    fn query<T: Send + 'static>(
+        &self,
+        what: String,
+        request: impl Future<Output = kube::Result<T>> + Send + 'static,
+    ) -> Result<T, AskError> {
+        match self.side.run(QUERY_TIMEOUT, request) {
             Some(answer) => answer.map_err(|source| AskError::Api { what, source }),
             None => Err(AskError::Late {
                 what,
@@ -189,27 +155,44 @@ impl Cluster {
         }
     }
 
+    /// Makes a block this node's, or a part of one. One at a time per network and family: whoever asks
+    /// meanwhile gets the same answer. When it is its turn at most 10 s, and 10 s more if other nodes are
+    /// asked; never beyond the request's `until`.
+    pub(crate) fn claim(&self, request: &ClaimRequest) -> Result<IpNet, ClaimError> {
+        let ours = || request.among(&self.blocks(&request.network.uuid).own);
+        self.claims.share(request, ours, || {
+            let claim = claim::claim(Arc::clone(&self.shared), request.clone());
+            let left = request.until.saturating_duration_since(Instant::now());
+            let timeout = claim::CLAIM_TIMEOUT.min(left);
+            let answer = self.side.run(timeout, claim.in_current_span());
+            answer.unwrap_or_else(|| Err(claim::late(request)))
+        })
+    }
+
+    /// Makes this host's Node, or corrects its addresses; says whether anything was written. At
+    /// most 3 s.
+    pub(crate) fn register(&self, addresses: &[IpAddr]) -> Result<bool, AskError> {
+        let what = format!("Node {}", self.shared.options.node);
+        self.query(
+            what,
+            register::run(Arc::clone(&self.shared), addresses.to_vec()),
+        )
+    }
+
     /// This node's Node object, once known.
-    pub(crate) fn own_node(&self) -> Option<NodeFacts> {
-        let options = &self.shared.options;
-        let state = self.shared.state();
-        state.node(&options.node)
+    pub(crate) fn own_node(&self) -> Option<Arc<NodeFacts>> {
+        self.shared.state().nodes.get(&self.shared.options.node)
     }
 
     /// Who is where, as known now.
     pub(crate) fn fabric(&self) -> Fabric {
-        let options = &self.shared.options;
-        let state = self.shared.state();
-        state.fabric(options.pod_cidrs)
+        self.shared.state().fabric(self.shared.options.pod_cidrs)
     }
 
-    /// Blocks from which nothing may be issued any more. [`blocks`](BlockSource::blocks) leaves them out.
-    #[cfg_attr(
-        not(all(test, feature = "e2e")),
-        expect(dead_code, reason = "asked by tests; the log and Events tell it")
-    )]
-    pub(crate) fn lost_blocks(&self) -> Vec<LostBlock> {
-        self.shared.blocks.lost()
+    /// Blocks from which nothing may be issued any more, with their owners. [`blocks`](BlockSource::blocks) leaves them out.
+    #[cfg(all(test, feature = "e2e"))]
+    pub(crate) fn lost_blocks(&self) -> BTreeMap<String, String> {
+        self.shared.blocks.known().lost.clone()
     }
 
     /// Blocks that are or were this node's, by their network's UID: pods may hold addresses of any.
@@ -234,11 +217,6 @@ impl Cluster {
     pub(crate) fn detached(&self, pod: &PodName, sandbox: &str) {
         self.shared.records.detached(pod, sandbox);
         self.shared.blocks.touched();
-    }
-
-    /// An ADD failed: an Event on the pod, with the text of the CNI error.
-    pub(crate) fn failed(&self, pod: &PodName, text: &str) {
-        self.event(Subject::pod(pod), "FailedAttach", text);
     }
 
     /// A warning on any object. Never waits.

@@ -8,36 +8,32 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long news of a pod waits for more of it: whoever made the call comes first, and a container with two networks,
-/// which are two calls, is written about once.
+/// How long news must have been quiet before any is written: whoever made the call comes first, and so do those who call
+/// meanwhile; a container with two networks, which are two calls, is written about once.
 const SETTLE_DELAY: Duration = Duration::from_millis(20);
+/// News waits no longer than that for others to end.
+const LONGEST_SETTLE_DELAY: Duration = Duration::from_millis(500);
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Something to write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum What {
     /// A pod has this.
     Write(Box<Attached>),
     /// A pod has nothing any more.
     Release {
-        /// Whose record; the UID is CNI's, or the API's.
         pod: PodName,
-        /// The API's UID, if it is known.
         api_uid: Option<String>,
     },
 }
 
-/// A job that was taken.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) key: String,
     pub(super) what: What,
-    /// How often it has failed.
     pub(super) tries: u32,
 }
 
-/// The queue.
 #[derive(Default)]
 pub(super) struct Writer {
     queue: Mutex<Queue>,
@@ -51,6 +47,8 @@ struct Queue {
     pods: BTreeMap<String, Has>,
     /// While the journal is compared: the pods that changed meanwhile.
     meanwhile: Option<BTreeSet<String>>,
+    /// Until then more news may come: only what has waited long is written.
+    quiet_at: Option<Instant>,
 }
 
 struct Has {
@@ -61,7 +59,6 @@ struct Has {
 }
 
 impl Writer {
-    /// A pod has its attachments.
     pub(super) fn attached(&self, report: Attached) {
         let mut queue = self.queue();
         queue.changes(&report.pod.key());
@@ -190,11 +187,16 @@ impl Writer {
 
     fn due(&self, most: usize, now: Instant) -> (Vec<Job>, Option<Instant>) {
         let mut queue = self.queue();
-        let is_due = |due: &Option<Instant>| due.is_none_or(|at| at <= now);
+        let quiet_at = queue.quiet_at;
+        let due_at = |job: &(What, u32, Option<Instant>)| match (job.1, job.2) {
+            // News that was not written yet.
+            (0, Some(latest)) => Some(quiet_at.map_or(latest, |at| at.min(latest))),
+            (_, due) => due,
+        };
         let jobs = queue.jobs.iter();
-        let due = jobs.filter(|(_, job)| is_due(&job.2));
+        let due = jobs.filter(|(_, job)| due_at(job).is_none_or(|at| at <= now));
         let keys: Vec<String> = due.take(most).map(|(key, _)| key.clone()).collect();
-        let next = queue.jobs.values().filter_map(|job| job.2).min();
+        let next = queue.jobs.values().filter_map(due_at).min();
         let taken = keys.into_iter().filter_map(|key| {
             let (what, tries, _) = queue.jobs.remove(&key)?;
             Some(Job { key, what, tries })
@@ -221,12 +223,15 @@ impl Queue {
 
     /// In the place of what was to be written of it, but not later than that.
     fn put(&mut self, key: String, what: What) {
-        let settled = Instant::now() + SETTLE_DELAY;
+        let now = Instant::now();
+        let latest = now + LONGEST_SETTLE_DELAY;
         let before = self.jobs.get(&key).map(|(_, _, due)| *due);
         let due = match before {
-            Some(None) => None,
-            Some(Some(due)) => Some(due.min(settled)),
-            None => Some(settled),
+            Some(due) => due.map(|due| due.min(latest)),
+            None => {
+                self.quiet_at = Some(now + SETTLE_DELAY);
+                Some(latest)
+            }
         };
         let _ = self.jobs.insert(key, (what, 0, due));
     }
@@ -279,6 +284,27 @@ mod tests {
         let (_, second) = writer.due(10, Instant::now());
         assert!(none.is_empty() && first.is_some() && second == first);
         assert_eq!(due(&writer).len(), 1);
+    }
+
+    #[test]
+    fn while_pods_come_one_after_another_nothing_is_written_but_what_has_waited_long() {
+        let writer = Writer::default();
+        writer.attached(report("u", "s1"));
+        let first = writer.due(10, Instant::now()).1.unwrap();
+        writer.attached(report("v", "s1"));
+        // As if the second came just before the first was due.
+        let later = first + SETTLE_DELAY - Duration::from_millis(1);
+        writer.queue().quiet_at = Some(later);
+        let (none, next) = writer.due(10, first);
+        assert!(none.is_empty());
+        assert_eq!(next, Some(later));
+        assert_eq!(writer.due(10, later).0.len(), 2);
+        for uid in ["u", "v"] {
+            writer.attached(report(uid, "s1"));
+        }
+        let long = Instant::now() + LONGEST_SETTLE_DELAY;
+        writer.queue().quiet_at = Some(long + SETTLE_DELAY);
+        assert_eq!(writer.due(10, long).0.len(), 2);
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! This host's Node, made and kept by the agent where no kubelet does. Owns what is written into it;
 //! which addresses the host has is told.
 
+use super::api;
 use super::kinds::Nodes;
-use super::shared::{MANAGER, Shared};
+use super::shared::Shared;
 use super::watch;
 use super::wire::NodeWire;
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
 use plexus_api::objects::REGISTERED_BY_AGENT;
 use serde_json::{Value, json};
 use std::net::IpAddr;
@@ -24,37 +22,15 @@ pub(super) async fn run(shared: Arc<Shared>, addresses: Vec<IpAddr>) -> kube::Re
     if known.is_some_and(|known| known.addresses == addresses) {
         return Ok(false);
     }
-    let api: Api<NodeWire> = Api::all(shared.client.clone());
+    let nodes = api::all::<NodeWire>(&shared.client);
     let status = status(&name, &addresses, &Timestamp::now().to_string());
-    let written = match api.get_opt(&name).await? {
-        None => create(&shared, &name, &status).await?,
-        Some(_) => {
-            let how = PatchParams {
-                field_manager: Some(MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            let patch = Patch::Merge(json!({"status": status}));
-            api.patch_status(&name, &how, &patch).await?
-        }
+    let written = match nodes.get_opt(&name).await? {
+        None => api::create(&shared.client, &node(&name, &status)).await?,
+        Some(_) => api::merge_status(&nodes, &name, json!({"status": status})).await?,
     };
     watch::take::<Nodes>(&shared, written);
     shared.check_synced();
     Ok(true)
-}
-
-async fn create(shared: &Shared, name: &str, status: &Value) -> kube::Result<NodeWire> {
-    let how = PostParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PostParams::default()
-    };
-    let node: Node = read(node(name, status))?;
-    let api: Api<Node> = Api::all(shared.client.clone());
-    let made = api.create(&how, &node).await?;
-    read(serde_json::to_value(made).map_err(kube::Error::SerdeError)?)
-}
-
-fn read<T: serde::de::DeserializeOwned>(value: Value) -> kube::Result<T> {
-    serde_json::from_value(value).map_err(kube::Error::SerdeError)
 }
 
 fn node(name: &str, status: &Value) -> Value {
@@ -92,6 +68,7 @@ fn status(name: &str, addresses: &[IpAddr], now: &str) -> Value {
 mod tests {
     use super::*;
     use crate::cluster::cached;
+    use k8s_openapi::api::core::v1::Node;
 
     #[test]
     fn a_node_is_what_we_read_of_one() {

@@ -13,14 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// How the API side is set up.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterOptions {
-    /// How to reach the API.
     pub(crate) server: Server,
-    /// This node's name.
     pub(crate) node: String,
-    /// Where the cache is kept.
     pub(crate) state_dir: PathBuf,
     /// Where CNI configurations are, for NADs that have none.
     pub(crate) cni_conf_dir: PathBuf,
@@ -35,7 +31,6 @@ pub(crate) struct ClusterOptions {
 /// A pod, as the API knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PodMeta {
-    /// What its networks are read from.
     pub(crate) facts: PodFacts,
     /// Its UID in the API; a static pod has another one for CNI.
     pub(crate) api_uid: String,
@@ -46,7 +41,6 @@ pub(crate) struct PodMeta {
 /// This node, as the API knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeFacts {
-    /// The UID of its Node object.
     pub(crate) uid: String,
     /// What the cluster gave it for its pods.
     pub(crate) pod_cidrs: Vec<IpNet>,
@@ -54,10 +48,8 @@ pub(crate) struct NodeFacts {
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-/// Who is where.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Fabric {
-    /// All nodes, this one included.
     pub(crate) nodes: Vec<FabricNode>,
     /// Blocks of `routed` networks, and other nodes' podCIDRs if they count; all nodes'.
     pub(crate) routed: Vec<OwnedBlock>,
@@ -70,7 +62,6 @@ pub(crate) struct Fabric {
 pub(crate) struct PodName {
     /// Its namespace; of a container, that of its networks.
     pub(crate) namespace: String,
-    /// Its name.
     pub(crate) name: String,
     /// Its UID, as CNI has it; of a container, the name of its record.
     pub(crate) uid: String,
@@ -92,20 +83,15 @@ impl PodName {
 /// What a pod has, for its record.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Attached {
-    /// Whose.
     pub(crate) pod: PodName,
-    /// The sandbox that has them.
     pub(crate) sandbox: String,
-    /// In order.
     pub(crate) attachments: Vec<AttachmentStatus>,
     /// The annotation `network-status`; none: somebody else writes it.
     pub(crate) network_status: Option<serde_json::Value>,
 }
 
-/// What the journal has of this node's pods.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Journaled {
-    /// Those whose attachments are done.
     pub(crate) done: Vec<Attached>,
     /// [Keys](PodName::key) of all pods and containers that it has anything of: also what is being
     /// made, and what could not be removed yet.
@@ -114,29 +100,21 @@ pub(crate) struct Journaled {
     pub(crate) is_partial: bool,
 }
 
-/// How many addresses of a block are in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockUse {
-    /// The network's UID.
     pub(crate) network_uid: String,
-    /// The block.
     pub(crate) cidr: IpNet,
-    /// Addresses in use.
     pub(crate) allocated: u64,
 }
 
-/// What another node asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartRequest<'a> {
-    /// Who asks.
     pub(crate) node: &'a str,
-    /// Of which family.
     pub(crate) family: Family,
     /// How many addresses it would like.
     pub(crate) addresses: u32,
 }
 
-/// What became of a donation that was to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordOutcome {
     /// It is on disk, and nothing is issued from it.
@@ -147,18 +125,6 @@ pub(crate) enum RecordOutcome {
     Failed,
 }
 
-/// A block that this node thought its own, and that is another's in the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LostBlock {
-    /// The network's UID.
-    pub(crate) network_uid: String,
-    /// The block.
-    pub(crate) cidr: IpNet,
-    /// Whose it is.
-    pub(crate) owner: String,
-}
-
-/// What changed in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     /// Nodes or blocks: routes and tunnels may differ.
@@ -167,52 +133,42 @@ pub(crate) enum Change {
     Networks,
 }
 
-/// What an Event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Subject {
     /// `v1`, `k8s.cni.cncf.io/v1`, …
     pub(crate) api_version: &'static str,
-    /// `Pod`, …
     pub(crate) kind: &'static str,
     /// Empty for what is in no namespace.
     pub(crate) namespace: String,
-    /// Its name.
     pub(crate) name: String,
     /// Its UID; a static pod's is the one that CNI has, as kubectl expects.
     pub(crate) uid: String,
 }
 
 impl Subject {
-    /// A NAD.
     pub(crate) fn nad(nad: &NadObject) -> Self {
-        Self {
-            api_version: "k8s.cni.cncf.io/v1",
-            kind: "NetworkAttachmentDefinition",
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
-            uid: nad.uid.clone(),
-        }
+        let (api_version, kind) = ("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition");
+        Self::of(api_version, kind, [&nad.namespace, &nad.name, &nad.uid])
     }
 
-    /// A Network.
     pub(crate) fn network(network: &NetworkObject) -> Self {
-        Self {
-            api_version: "plexus.dev/v1alpha1",
-            kind: "Network",
-            namespace: network.namespace.clone(),
-            name: network.name.clone(),
-            uid: network.uid.clone(),
-        }
+        let names = [&network.namespace, &network.name, &network.uid];
+        Self::of("plexus.dev/v1alpha1", "Network", names)
     }
 
-    /// A pod.
     pub(crate) fn pod(pod: &PodName) -> Self {
+        Self::of("v1", "Pod", [&pod.namespace, &pod.name, &pod.uid])
+    }
+
+    /// By its namespace, name and UID.
+    fn of(api_version: &'static str, kind: &'static str, names: [&String; 3]) -> Self {
+        let [namespace, name, uid] = names.map(String::clone);
         Self {
-            api_version: "v1",
-            kind: "Pod",
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
+            api_version,
+            kind,
+            namespace,
+            name,
+            uid,
         }
     }
 }

@@ -2,15 +2,14 @@
 //! is another node's now is lost, one whose claim was cut short is settled before it is used. Says how
 //! full they are.
 
+use super::api::{self, code, error_text, within};
 use super::blocks::Closing;
 use super::cached::CachedBlock;
 use super::create::{self, Created};
 use super::kinds::Blocks;
-use super::shared::{MANAGER, Shared, code, error_text, within};
+use super::shared::Shared;
 use super::watch;
 use super::wire::BlockWire;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use plexus_api::objects::BlockSpec;
 use serde_json::json;
 use std::sync::Arc;
@@ -53,13 +52,7 @@ pub(super) async fn restore(shared: &Shared) -> bool {
         return false;
     };
     shared.blocks.adopt(shared);
-    let own: Vec<_> = {
-        let known = shared.blocks.known();
-        let cached = known.own.iter();
-        cached
-            .map(|(name, spec)| (name.clone(), spec.clone()))
-            .collect()
-    };
+    let own = shared.blocks.known().own.clone();
     let mut done = true;
     for (name, spec) in own {
         let there = shared.state().blocks.get(&name);
@@ -102,13 +95,9 @@ async fn take_over(
     object: &str,
     node_uid: &str,
 ) -> kube::Result<bool> {
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let blocks = api::all::<BlockWire>(&shared.client);
     let patch = json!({"metadata": {"uid": object}, "spec": {"nodeUID": node_uid}});
-    match within(api.patch(name, &how, &Patch::Merge(patch))).await {
+    match within(api::merge(&blocks, name, patch)).await {
         Ok(block) => {
             tracing::info!(
                 block = name,
@@ -208,16 +197,11 @@ fn forget_later(shared: &Shared, name: &str, spec: &BlockSpec) -> bool {
     over
 }
 
-/// Whether everything was written.
 pub(super) async fn write_usage(shared: &Shared) -> bool {
     let Some(usage) = shared.hooks.usage() else {
         return false;
     };
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
+    let blocks = api::all::<BlockWire>(&shared.client);
     let mut done = true;
     for used in usage {
         let name = BlockSpec::name(&used.network_uid, &used.cidr);
@@ -233,8 +217,7 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
         }
         let status = json!({"allocated": used.allocated, "closed": closed});
         let patch = json!({"metadata": {"uid": block.uid}, "status": status});
-        let patch = Patch::Merge(patch);
-        match within(api.patch_status(&name, &how, &patch)).await {
+        match within(api::merge_status(&blocks, &name, patch)).await {
             Ok(block) => watch::take::<Blocks>(shared, block),
             // Gone, or another of its name: the watch will say so.
             Err(error) if matches!(code(&error), Some(404 | 409)) => {}

@@ -18,8 +18,6 @@ use std::sync::{
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Who writes, as the API server sees it.
-pub(super) const MANAGER: &str = "plexus-agent";
 /// How long the API may be away at the start before the disk is believed.
 const UNREACHED_TIMEOUT: Duration = Duration::from_secs(3);
 /// And how long if it answers, but not everything.
@@ -27,7 +25,6 @@ const INCOMPLETE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often that is looked at, and how soon a change is in the cache.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shared by all tasks.
 pub(super) struct Shared {
     pub(super) options: ClusterOptions,
     pub(super) client: Client,
@@ -98,10 +95,9 @@ impl Shared {
         if K::RESOLVED {
             self.changes.note();
         }
-        self.notify(K::notices());
+        self.notify(K::NOTICES);
     }
 
-    /// Tells the agent.
     pub(super) fn notify(&self, what: &[Change]) {
         for change in what {
             self.hooks.changed(*change);
@@ -119,7 +115,6 @@ impl Shared {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Called whenever a kind was listed.
     pub(super) fn check_synced(&self) {
         if self.is_synced() || !self.state().is_listed(&self.options.node) {
             return;
@@ -164,35 +159,5 @@ impl Shared {
 
     fn synced(&self) -> MutexGuard<'_, bool> {
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How long the API may take to answer for one object.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Waits for an answer, but not for ever: a server that took the request may be gone.
-pub(super) async fn within<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    let late = |_| {
-        let text = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
-        let late = std::io::Error::new(std::io::ErrorKind::TimedOut, text);
-        kube::Error::Service(late.into())
-    };
-    let answer = tokio::time::timeout(ANSWER_TIMEOUT, request).await;
-    answer.map_err(late)?
-}
-
-/// What the API said, without the client's own words around it.
-pub(super) fn error_text(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => crate::failure::chain(error),
-    }
-}
-
-/// The HTTP code of an answer; none: there was no answer.
-pub(super) fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
     }
 }

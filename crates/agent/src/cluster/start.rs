@@ -2,7 +2,7 @@
 //! process.
 
 use super::error::ClusterError;
-use super::kinds::{Blocks, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests};
+use super::kinds::{Blocks, Kind, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests};
 use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
@@ -16,7 +16,6 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-/// How long the API may take.
 const API_TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(3),
     send: Some(Duration::from_secs(10)),
@@ -53,7 +52,6 @@ impl Side {
     }
 }
 
-/// Starts the thread with all its tasks.
 pub(super) fn start(
     options: ClusterOptions,
     hooks: Arc<dyn Hooks>,
@@ -90,32 +88,14 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     let journaled = shared.hooks.pods().unwrap_or_default();
     shared.records.journal(journaled.done, |_| false);
     let watches = Watches::default();
-    spawn(
-        runtime,
-        follow::<Networks>(Arc::clone(shared), watches.clone()),
-    );
-    spawn(runtime, follow::<Nads>(Arc::clone(shared), watches.clone()));
-    spawn(
-        runtime,
-        follow::<Nodes>(Arc::clone(shared), watches.clone()),
-    );
-    spawn(
-        runtime,
-        follow::<Namespaces>(Arc::clone(shared), watches.clone()),
-    );
-    spawn(
-        runtime,
-        follow::<Blocks>(Arc::clone(shared), watches.clone()),
-    );
-    spawn(
-        runtime,
-        follow::<Requests>(Arc::clone(shared), watches.clone()),
-    );
-    spawn(runtime, follow::<Pods>(Arc::clone(shared), watches.clone()));
-    spawn(
-        runtime,
-        follow::<Records>(Arc::clone(shared), watches.clone()),
-    );
+    watch::<Networks>(runtime, shared, &watches);
+    watch::<Nads>(runtime, shared, &watches);
+    watch::<Nodes>(runtime, shared, &watches);
+    watch::<Namespaces>(runtime, shared, &watches);
+    watch::<Blocks>(runtime, shared, &watches);
+    watch::<Requests>(runtime, shared, &watches);
+    watch::<Pods>(runtime, shared, &watches);
+    watch::<Records>(runtime, shared, &watches);
     spawn(runtime, Arc::clone(shared).run_disk_cache());
     spawn(runtime, restore::run(Arc::clone(shared)));
     spawn(runtime, donations::run(Arc::clone(shared)));
@@ -125,6 +105,10 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     // Ends when the other side is dropped, with or without a word.
     let _ = runtime.block_on(stopped);
     shared.disk.flush();
+}
+
+fn watch<K: Kind>(runtime: &Runtime, shared: &Arc<Shared>, watches: &Watches) {
+    spawn(runtime, follow::<K>(Arc::clone(shared), watches.clone()));
 }
 
 /// One of the tasks that never end: if it panics, so does everything.

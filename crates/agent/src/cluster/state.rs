@@ -1,7 +1,7 @@
 //! What is known of the cluster, in memory. Owns the objects and whether they are as the API has
 //! them; never waits, never asks.
 
-use super::cached::{self, CachedBlock, CachedNode, CachedPod, CachedRecord, CachedRequest};
+use super::cached::{self, CachedBlock, CachedPod, CachedRecord, CachedRequest};
 use super::report::{Fabric, NodeFacts};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
@@ -20,7 +20,6 @@ const MOST_GONE: usize = 1024;
 /// Which of all objects that ever had its name one is, and how new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Digest of its UID.
     uid: u64,
     /// Grows with every change, until the server is restored from a backup.
     version: Option<u64>,
@@ -46,7 +45,6 @@ pub(super) struct Store<T> {
     gone: VecDeque<u64>,
     /// They were listed by this process: nothing is missing but what is newer than the list.
     pub(super) listed: bool,
-    /// And they are being watched.
     pub(super) live: bool,
 }
 
@@ -126,7 +124,6 @@ impl<T> Store<T> {
     }
 }
 
-/// Everything.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) pods: Store<CachedPod>,
@@ -134,7 +131,7 @@ pub(super) struct State {
     pub(super) nads: Store<NadObject>,
     pub(super) blocks: Store<CachedBlock>,
     pub(super) requests: Store<CachedRequest>,
-    pub(super) nodes: Store<CachedNode>,
+    pub(super) nodes: Store<NodeFacts>,
     pub(super) namespaces: Store<BTreeMap<String, String>>,
     pub(super) records: Store<CachedRecord>,
 }
@@ -177,9 +174,8 @@ impl State {
     pub(super) fn is_legal(&self, spec: &BlockSpec) -> bool {
         let uid = &spec.network.uuid;
         let gives = || {
-            let enclosing_block = self.enclosing_block(uid, &spec.cidr);
-            enclosing_block
-                .is_none_or(|enclosing_block| enclosing_block.gives(&spec.cidr, &spec.node))
+            let around = self.enclosing_block(uid, &spec.cidr);
+            around.is_none_or(|around| around.gives(&spec.cidr, &spec.node))
         };
         let whole = self.whole_block(uid, &spec.cidr);
         // Most are whole; what is around a part takes a while to find.
@@ -223,10 +219,8 @@ impl State {
                 let inside = spec.node != node && spec.cidr.contains(&cidr);
                 if inside && self.block(uid, &cidr).is_none() {
                     // Just that block has it to give.
-                    let enclosing_block = self.enclosing_block(uid, &cidr);
-                    if enclosing_block
-                        .is_some_and(|enclosing_block| enclosing_block.cidr == spec.cidr)
-                    {
+                    let around = self.enclosing_block(uid, &cidr);
+                    if around.is_some_and(|around| around.cidr == spec.cidr) {
                         offers.push((block, cidr));
                     }
                 }
@@ -256,7 +250,6 @@ impl State {
             .filter(|block| block.spec.cidr != *cidr && cidr.contains(&block.spec.cidr))
     }
 
-    /// A block by its network and its addresses.
     pub(super) fn block(&self, network_uid: &str, cidr: &IpNet) -> Option<&Arc<CachedBlock>> {
         let name = BlockSpec::name(network_uid, cidr);
         self.blocks.objects.get(&name)
@@ -271,16 +264,6 @@ impl State {
     ) -> Option<Arc<CachedPod>> {
         let pod = self.pods.get(&key(namespace, name));
         pod.filter(|pod| pod.is(uid))
-    }
-
-    /// This node; `given` are its addresses if somebody knows better.
-    pub(super) fn node(&self, name: &str) -> Option<NodeFacts> {
-        let node = self.nodes.get(name)?;
-        Some(NodeFacts {
-            uid: node.uid.clone(),
-            pod_cidrs: node.pod_cidrs.clone(),
-            addresses: node.addresses.clone(),
-        })
     }
 
     /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks.
@@ -335,7 +318,6 @@ impl State {
     }
 }
 
-/// How objects in namespaces are found.
 pub(super) fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }

@@ -1,13 +1,14 @@
 //! Follows one kind: what the watch brings goes into the cache. When a kind is listed again is `plexus_client`'s
 //! business.
 
-use super::kinds::{Kind, key_of};
-use super::shared::{Shared, error_text};
+use super::api::{self, error_text};
+use super::kinds::{Edit, Kind, key_of};
+use super::shared::Shared;
 use super::state::Origin;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use kube::Resource;
 use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
 use plexus_client::{WatchError, Watches};
 use plexus_core::resolve::too_large;
 use std::collections::BTreeMap;
@@ -23,10 +24,9 @@ const HEALTHY: Duration = Duration::from_secs(5);
 const NOT_DEFINED: Duration = Duration::from_secs(5);
 const LOG: Duration = Duration::from_secs(60);
 
-/// Never ends.
 pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
-    let api: Api<K::Wire> = Api::all(shared.client.clone());
-    let mut events = watches.watch(api, K::select(&shared.options.node)).boxed();
+    let select = K::select(&shared.options.node);
+    let mut events = watches.watch(api::all(&shared.client), select).boxed();
     let mut pause = SHORTEST;
     let mut logged: Option<Instant> = None;
     while let Some((error, lasted)) = until_error::<K>(&shared, &mut events).await {
@@ -38,7 +38,7 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
             sleep(NOT_DEFINED).await;
             continue;
         }
-        K::store_mut(&mut shared.state_mut()).live = false;
+        K::store(&mut shared.state_mut()).live = false;
         if logged.is_none_or(|at| at.elapsed() >= LOG) {
             logged = Some(Instant::now());
             let error = text_of(&error);
@@ -53,7 +53,7 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
 /// something newer, that it is gone for example.
 pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
     let origin = Origin::of(wire.meta());
-    let outdated = K::store(&shared.state()).is_outdated(&key_of::<K>(&wire), origin);
+    let outdated = K::store(&mut shared.state_mut()).is_outdated(&key_of::<K>(&wire), origin);
     if !outdated {
         apply::<K>(shared, wire);
     }
@@ -61,10 +61,10 @@ pub(super) fn take<K: Kind>(shared: &Shared, wire: K::Wire) {
 
 fn apply<K: Kind>(shared: &Shared, wire: K::Wire) {
     let key = key_of::<K>(&wire);
-    K::store_mut(&mut shared.state_mut()).comes(&key, Origin::of(wire.meta()));
     let (before, others) = {
-        let state = shared.state();
-        let store = K::store(&state);
+        let mut state = shared.state_mut();
+        let store = K::store(&mut state);
+        store.comes(&key, Origin::of(wire.meta()));
         (store.get(&key), store.size_of_others(&key))
     };
     let after = read::<K>(wire, before.as_deref(), others);
@@ -80,11 +80,10 @@ pub(super) fn forget<K: Kind>(shared: &Shared, key: &str) {
     }
 }
 
-/// Fills the memory from the disk.
 pub(super) fn load<K: Kind>(shared: &Shared) {
     let rows = shared.disk.rows(K::NAME);
     let mut state = shared.state_mut();
-    let store = K::store_mut(&mut state);
+    let store = K::store(&mut state);
     for (key, body) in rows {
         let Ok(mut wire) = serde_json::from_str::<K::Wire>(&body) else {
             continue;
@@ -101,7 +100,7 @@ pub(super) fn load<K: Kind>(shared: &Shared) {
 /// One is deleted; not the one that has its name now.
 fn deleted<K: Kind>(shared: &Shared, wire: &K::Wire) {
     let key = key_of::<K>(wire);
-    let another = K::store(&shared.state()).is_another(&key, Origin::of(wire.meta()));
+    let another = K::store(&mut shared.state_mut()).is_another(&key, Origin::of(wire.meta()));
     if !another {
         forget::<K>(shared, &key);
     }
@@ -135,7 +134,7 @@ async fn until_error<K: Kind>(
             Ok(Event::Init) => (fresh, size) = (Some(BTreeMap::new()), 0),
             Ok(Event::InitApply(wire)) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
-                let known = K::store(&shared.state()).get(&key);
+                let known = K::store(&mut shared.state_mut()).get(&key);
                 let read = read::<K>(wire, known.as_deref(), size);
                 if let (Some(fresh), Some(read)) = (&mut fresh, read) {
                     size += read.size.unwrap_or_default();
@@ -202,9 +201,8 @@ fn read<K: Kind>(mut wire: K::Wire, before: Option<&K::Cached>, others: usize) -
     Some(Read { cached, body, size })
 }
 
-/// Whether anything changed.
 fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
-    let before = K::store(&shared.state()).get(key);
+    let before = K::store(&mut shared.state_mut()).get(key);
     let same = match (&before, &after) {
         (Some(before), Some(after)) => **before == after.cached,
         (None, None) => true,
@@ -219,7 +217,7 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
     };
     {
         let mut state = shared.state_mut();
-        let store = K::store_mut(&mut state);
+        let store = K::store(&mut state);
         match &after {
             Some(after) => store.put(key, Arc::clone(after)),
             None => store.remove(key),
@@ -231,31 +229,34 @@ fn change<K: Kind>(shared: &Shared, key: &str, after: Option<Read<K>>) -> bool {
     if K::ON_DISK && (body.is_some() || after.is_none()) {
         shared.disk.put(K::NAME, key, body);
     }
-    K::changed(shared, key, before.as_ref(), after.as_ref());
+    let (before, after) = (before.as_deref(), after.as_deref());
+    K::changed(shared, Edit { key, before, after });
     true
 }
 
 /// What was listed is all there is.
 fn replace<K: Kind>(shared: &Shared, fresh: Fresh<K>) {
     let gone: Vec<String> = {
-        let state = shared.state();
-        let known = K::store(&state).objects.keys();
-        let gone = known.filter(|key| !fresh.contains_key(*key));
-        gone.cloned().collect()
+        let mut state = shared.state_mut();
+        let known = K::store(&mut state).objects.keys();
+        known
+            .filter(|key| !fresh.contains_key(*key))
+            .cloned()
+            .collect()
     };
     let mut changed = false;
     for key in gone {
         changed |= change::<K>(shared, &key, None);
     }
     for (key, (origin, cached)) in fresh {
-        K::store_mut(&mut shared.state_mut()).comes(&key, origin);
+        K::store(&mut shared.state_mut()).comes(&key, origin);
         if let Some(cached) = cached {
             changed |= change::<K>(shared, &key, Some(cached));
         }
     }
     let first = {
         let mut state = shared.state_mut();
-        let store = K::store_mut(&mut state);
+        let store = K::store(&mut state);
         store.live = true;
         !std::mem::replace(&mut store.listed, true)
     };

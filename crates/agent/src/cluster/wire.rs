@@ -1,72 +1,102 @@
-//! Objects as they come from the API, cut down to what a node needs: whatever is not named here is
-//! never stored. Specs of our own kinds stay JSON, so that one that cannot be read makes one
-//! object unusable and not a whole list.
+//! Objects as they come from the API, cut down to what a node needs. Specs of our own kinds stay JSON, so that one
+//! that cannot be read makes one object unusable and not a whole list.
 
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Resource;
 use kube::api::ObjectMeta;
+use plexus_api::objects::{Block, BlockRequest, Network, PodAttachments};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
-/// Implements [`Resource`] for a type with a field `metadata`.
-macro_rules! resource {
-    ($name:ty, $scope:ty, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
-        impl Resource for $name {
-            type DynamicType = ();
-            type Scope = $scope;
+pub(super) type PodWire = Wire<Pod, PodSpecWire, PodStatusWire>;
+pub(super) type NodeWire = Wire<Node, NodeSpecWire, NodeStatusWire>;
+pub(super) type NetworkWire = Wire<Network>;
+pub(super) type NadWire = Wire<NetworkAttachmentDefinition>;
+pub(super) type BlockWire = Wire<Block>;
+pub(super) type RequestWire = Wire<BlockRequest>;
+pub(super) type RecordWire = Wire<PodAttachments>;
 
-            fn kind(&(): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-            fn group(&(): &()) -> Cow<'_, str> {
-                $group.into()
-            }
-            fn version(&(): &()) -> Cow<'_, str> {
-                $version.into()
-            }
-            fn plural(&(): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
+/// The kind of NADs, which others define; there are no values of it.
+#[derive(Debug, Clone)]
+pub(super) enum NetworkAttachmentDefinition {}
+
+impl Resource for NetworkAttachmentDefinition {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(&(): &()) -> Cow<'_, str> {
+        "NetworkAttachmentDefinition".into()
+    }
+    fn group(&(): &()) -> Cow<'_, str> {
+        "k8s.cni.cncf.io".into()
+    }
+    fn version(&(): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+    fn plural(&(): &()) -> Cow<'_, str> {
+        "network-attachment-definitions".into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        match *self {}
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match *self {}
+    }
 }
 
-/// A pod.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct PodWire {
+/// An object of a kind, of which only this much is read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(
+    deserialize = "Spec: Default + Deserialize<'de>, Status: Default + Deserialize<'de>"
+))]
+pub(super) struct Wire<Kind, Spec = Value, Status = Value> {
+    #[serde(default)]
     pub(super) metadata: ObjectMeta,
-    pub(super) spec: PodSpecWire,
-    pub(super) status: PodStatusWire,
+    #[serde(default)]
+    pub(super) spec: Spec,
+    #[serde(default)]
+    pub(super) status: Status,
+    #[serde(skip)]
+    kind: PhantomData<Kind>,
+}
+
+impl<Kind: Resource<DynamicType = ()>, Spec, Status> Resource for Wire<Kind, Spec, Status> {
+    type DynamicType = ();
+    type Scope = Kind::Scope;
+
+    fn kind(&(): &()) -> Cow<'_, str> {
+        Kind::kind(&())
+    }
+    fn group(&(): &()) -> Cow<'_, str> {
+        Kind::group(&())
+    }
+    fn version(&(): &()) -> Cow<'_, str> {
+        Kind::version(&())
+    }
+    fn plural(&(): &()) -> Cow<'_, str> {
+        Kind::plural(&())
+    }
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSpecWire {
     pub(super) host_network: bool,
-    pub(super) node_name: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct PodStatusWire {
     pub(super) phase: String,
-}
-
-/// A Node.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct NodeWire {
-    pub(super) metadata: ObjectMeta,
-    pub(super) spec: NodeSpecWire,
-    pub(super) status: NodeStatusWire,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -91,88 +121,3 @@ pub(super) struct NodeAddressWire {
     pub(super) kind: String,
     pub(super) address: String,
 }
-
-/// A Network.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct NetworkWire {
-    pub(super) metadata: ObjectMeta,
-    pub(super) spec: Value,
-    pub(super) status: Value,
-}
-
-/// A NetworkAttachmentDefinition.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct NadWire {
-    pub(super) metadata: ObjectMeta,
-    pub(super) spec: Value,
-}
-
-/// A Block.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct BlockWire {
-    pub(super) metadata: ObjectMeta,
-    pub(super) spec: Value,
-    pub(super) status: Value,
-}
-
-/// A request for a part of a block.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct RequestWire {
-    pub(super) metadata: ObjectMeta,
-    pub(super) spec: Value,
-}
-
-/// A record of a pod.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct RecordWire {
-    pub(super) metadata: ObjectMeta,
-    pub(super) status: Value,
-}
-
-resource!(PodWire, NamespaceResourceScope, "", "v1", "Pod", "pods");
-resource!(NodeWire, ClusterResourceScope, "", "v1", "Node", "nodes");
-resource!(
-    NetworkWire,
-    NamespaceResourceScope,
-    "plexus.dev",
-    "v1alpha1",
-    "Network",
-    "networks"
-);
-resource!(
-    NadWire,
-    NamespaceResourceScope,
-    "k8s.cni.cncf.io",
-    "v1",
-    "NetworkAttachmentDefinition",
-    "network-attachment-definitions"
-);
-resource!(
-    BlockWire,
-    ClusterResourceScope,
-    "plexus.dev",
-    "v1alpha1",
-    "Block",
-    "blocks"
-);
-resource!(
-    RequestWire,
-    ClusterResourceScope,
-    "plexus.dev",
-    "v1alpha1",
-    "BlockRequest",
-    "blockrequests"
-);
-resource!(
-    RecordWire,
-    NamespaceResourceScope,
-    "plexus.dev",
-    "v1alpha1",
-    "PodAttachments",
-    "podattachments"
-);

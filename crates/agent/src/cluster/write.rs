@@ -3,16 +3,17 @@
 //! A record is applied whole, by its UID, so writing it twice changes nothing; what is known to be
 //! as it should is not written.
 
+use super::api::{self, MANAGER, code, error_text};
 use super::cached::{self, CachedRecord, NETWORK_STATUS};
 use super::kinds::Records;
 use super::records::{Job, What};
 use super::report::{Attached, PodName};
-use super::shared::{MANAGER, Shared, code, error_text};
+use super::shared::Shared;
 use super::state::key;
 use super::watch;
 use super::wire::{PodWire, RecordWire};
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, Resource};
 use plexus_api::objects::{
     FINALIZER, NODE_LABEL, POD_LABEL, PodAttachmentsSpec, PodAttachmentsStatus, PodIdentity,
 };
@@ -23,7 +24,6 @@ use tokio::time::timeout;
 
 /// Pods that are written about at a time.
 const AT_ONCE: usize = 8;
-/// How long the writing about one may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// What the API refuses so often it will refuse again.
 const REFUSED: u32 = 8;
@@ -32,11 +32,9 @@ const FINALIZER_TRIES: usize = 4;
 /// The longest label that the API takes.
 const LONGEST_LABEL: usize = 63;
 
-/// Why something was not written.
 enum WriteError {
     /// The API said so, or nothing.
     Api(kube::Error),
-    /// It took too long.
     Late,
     /// A static pod whose mirror is not in the API yet.
     NoMirror,
@@ -48,7 +46,6 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-/// Never ends.
 pub(super) async fn write(shared: Arc<Shared>) {
     loop {
         let jobs = shared.records.next(AT_ONCE).await;
@@ -129,18 +126,13 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
     if known.is_some_and(|known| is_as_it_should(&known, &status)) {
         return Ok(());
     }
-    let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &report.pod.namespace);
+    let records = api::namespaced::<RecordWire>(&shared.client, &report.pod.namespace);
     let record = record(&shared.options.node, &report.pod, uid);
-    let how = PatchParams::apply(MANAGER).force();
-    api.patch(uid, &how, &Patch::Apply(record)).await?;
+    let apply = PatchParams::apply(MANAGER).force();
+    records.patch(uid, &apply, &Patch::Apply(record)).await?;
     // Merged, not applied: a server with an older definition drops what it does not know, and
     // keeps the rest.
-    let merge = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let status = Patch::Merge(json!({"status": status}));
-    let made = api.patch_status(uid, &merge, &status).await?;
+    let made = api::merge_status(&records, uid, json!({"status": status})).await?;
     watch::take::<Records>(shared, made);
     Ok(())
 }
@@ -164,30 +156,22 @@ async fn write_network_status(shared: &Shared, report: &Attached, uid: &str) -> 
             return Ok(());
         }
     }
-    let api: Api<PodWire> = Api::namespaced(shared.client.clone(), &report.pod.namespace);
+    let pods = api::namespaced::<PodWire>(&shared.client, &report.pod.namespace);
     let patch = json!({"metadata": {"uid": uid, "annotations": {NETWORK_STATUS: text}}});
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let patched = api
-        .patch(&report.pod.name, &how, &Patch::Merge(patch))
-        .await;
-    match patched {
+    match api::merge(&pods, &report.pod.name, patch).await {
         Ok(_) => Ok(()),
         // The pod is gone, or one of its name is there that is not it.
         Err(error) if matches!(code(&error), Some(404 | 422)) => Ok(()),
-        Err(error) if code(&error) == Some(409) && is_another(&api, report, uid).await? => Ok(()),
+        Err(error) if code(&error) == Some(409) && is_another(&pods, report, uid).await? => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-async fn is_another(api: &Api<PodWire>, report: &Attached, uid: &str) -> kube::Result<bool> {
-    let pod = api.get_opt(&report.pod.name).await?;
+async fn is_another(pods: &Api<PodWire>, report: &Attached, uid: &str) -> kube::Result<bool> {
+    let pod = pods.get_opt(&report.pod.name).await?;
     Ok(pod.is_none_or(|pod| pod.metadata.uid.as_deref() != Some(uid)))
 }
 
-/// Removes our finalizer and the record.
 async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result<(), WriteError> {
     let uid = known.map(str::to_owned).or_else(|| api_uid(shared, pod));
     let Some(uid) = uid else {
@@ -195,30 +179,28 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
         shared.resync.notify_one();
         return Ok(());
     };
-    let api: Api<RecordWire> = Api::namespaced(shared.client.clone(), &pod.namespace);
+    let records = api::namespaced::<RecordWire>(&shared.client, &pod.namespace);
     let store_key = key(&pod.namespace, &uid);
     let seen = shared.state().records.get(&store_key);
     let mut at = seen.map_or(Some(0), |seen| seen.finalizer);
     for _ in 0..FINALIZER_TRIES {
         let Some(index) = at else { break };
-        match api
-            .patch(&uid, &PatchParams::default(), &without(index))
-            .await
-        {
+        let (params, patch) = (PatchParams::default(), without(index));
+        match records.patch(&uid, &params, &patch).await {
             Ok(_) => break,
             Err(error) if code(&error) == Some(404) => break,
             // Somebody else's finalizer is where ours was.
             Err(error) if code(&error) == Some(422) => {
-                let found = api.get_opt(&uid).await?;
+                let found = records.get_opt(&uid).await?;
                 at = found.and_then(|found| cached::record(&found).finalizer);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    match api.delete(&uid, &DeleteParams::default()).await {
-        Ok(_) => {}
-        Err(error) if code(&error) == Some(404) => {}
-        Err(error) => return Err(error.into()),
+    if let Err(error) = records.delete(&uid, &DeleteParams::default()).await
+        && code(&error) != Some(404)
+    {
+        return Err(error.into());
     }
     watch::forget::<Records>(shared, &store_key);
     Ok(())
@@ -254,12 +236,7 @@ fn record(node: &str, pod: &PodName, uid: &str) -> Value {
         let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": uid});
         metadata["ownerReferences"] = json!([owner]);
     }
-    json!({
-        "apiVersion": RecordWire::api_version(&()),
-        "kind": RecordWire::kind(&()),
-        "metadata": metadata,
-        "spec": spec,
-    })
+    api::object::<RecordWire>(metadata, spec)
 }
 
 /// Whether the API takes it as a label's value: containers may be called anything.

@@ -5,15 +5,16 @@
 //! The directory and the chosen file are looked at by every ADD (two `stat`s) and read again if they
 //! have changed, so that a new version of the other CNI counts for the next pod.
 
+use crate::sync::lock;
 use plexus_api::cni::{Chain, Code, Error, Executable, OWN_TYPES, Version};
 use plexus_cni::delegate::seen_from_here;
 use plexus_types::{NetworkName, PluginType};
 use serde_json::{Map, Value};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// More than any configuration in use.
 const MAX_FILE: u64 = 1 << 20;
@@ -56,19 +57,14 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Of what is there now.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
-        fs::metadata(path).map(|metadata| Self::from(&metadata))
-    }
-}
-
-impl From<&Metadata> for Stamp {
-    fn from(metadata: &Metadata) -> Self {
-        Self {
+        let metadata = fs::metadata(path)?;
+        Ok(Self {
             dev: metadata.dev(),
             ino: metadata.ino(),
             size: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
+        })
     }
 }
 
@@ -86,9 +82,10 @@ impl OtherCni {
 
     /// Its name and its plugins; code 50 with the reason while there is none that can be used.
     pub(crate) fn chain(&self) -> Result<(NetworkName, Chain), Error> {
-        let directory = self.seen_directory()?;
-        let stamp = Stamp::of(&directory).map_err(|e| self.unreadable(&self.directory, &e))?;
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |error: io::Error| unreadable(&self.directory, &error);
+        let directory = seen_from_here(self.root.as_deref(), &self.directory).map_err(failed)?;
+        let stamp = Stamp::of(&directory).map_err(failed)?;
+        let mut read = lock(&self.read);
         if let Some(seen) = &*read
             && seen.directory == stamp
             && Stamp::of(&seen.file).is_ok_and(|content| content == seen.content)
@@ -104,88 +101,70 @@ impl OtherCni {
         Ok(network)
     }
 
-    fn seen_directory(&self) -> Result<PathBuf, Error> {
-        seen_from_here(self.root.as_deref(), &self.directory)
-            .map_err(|e| self.unreadable(&self.directory, &e))
-    }
-
     /// The first that is not ours, in the order in which runtimes read. One that cannot be used
     /// is an error, not a reason to take the next.
     fn first(&self, seen: &Path, directory: Stamp) -> Result<CachedConfiguration, Error> {
-        let names = configurations(seen).map_err(|e| self.unreadable(&self.directory, &e))?;
+        let names = configurations(seen).map_err(|e| unreadable(&self.directory, &e))?;
         for name in names.iter().filter(|name| **name != self.ours) {
             let shown = self.directory.join(name);
             let read = seen_from_here(self.root.as_deref(), &shown).and_then(load);
-            let (file, content, map) = read.map_err(|e| self.unreadable(&shown, &e))?;
+            let (file, content, map) = read.map_err(|e| unreadable(&shown, &e))?;
             if is_ours(&map) {
                 continue;
             }
-            return match network(&map) {
-                Ok(network) => Ok(CachedConfiguration {
-                    directory,
-                    file,
-                    content,
-                    network,
-                }),
-                Err(problem) => Err(unavailable(
-                    format!(
-                        "the cluster network's configuration {}: {problem}",
-                        shown.display()
-                    ),
+            let network = network(&map).map_err(|problem| {
+                let file = shown.display();
+                unavailable(
+                    format!("the cluster network's configuration {file}: {problem}"),
                     "correct it, or remove it if it is left over from another CNI",
-                )),
-            };
+                )
+            })?;
+            return Ok(CachedConfiguration {
+                directory,
+                file,
+                content,
+                network,
+            });
         }
+        let directory = self.directory.display();
         Err(unavailable(
-            format!(
-                "no other CNI has put its configuration into {} yet",
-                self.directory.display()
-            ),
+            format!("no other CNI has put its configuration into {directory} yet"),
             "install the CNI that gives pods their first interface, or start the agent with --cluster-network=own",
         ))
     }
+}
 
-    fn unreadable(&self, path: &Path, error: &io::Error) -> Error {
-        unavailable(
-            format!(
-                "the cluster network's configuration cannot be read: {}: {error}",
-                path.display()
-            ),
-            "is the directory right (--cni-conf-dir), and mounted if the agent is in a container?",
-        )
-    }
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let path = path.display();
+    unavailable(
+        format!("the cluster network's configuration cannot be read: {path}: {error}"),
+        "is the directory right (--cni-conf-dir), and mounted if the agent is in a container?",
+    )
 }
 
 /// The text of the configuration that has this `name`: of `.conflist` files first, as Multus looks.
 /// None if there is no such file, or none that can be read.
 pub(crate) fn on_disk(directory: &Path, root: Option<&Path>, name: &str) -> Option<String> {
     let seen = seen_from_here(root, directory).ok()?;
-    let names = configurations(&seen).ok()?;
-    let list = |name: &&String| name.ends_with(".conflist");
-    let lists_first = names
-        .iter()
-        .filter(list)
-        .chain(names.iter().filter(|name| !list(name)));
-    for file in lists_first {
-        let Ok(path) = seen_from_here(root, &directory.join(file)) else {
-            continue;
-        };
-        let Ok(text) = read_bounded(&path) else {
-            continue;
-        };
-        let named = serde_json::from_str::<Value>(&text)
-            .is_ok_and(|value| value.get("name").and_then(Value::as_str) == Some(name));
-        if named {
-            return Some(text);
-        }
-    }
-    None
+    let mut files = configurations(&seen).ok()?;
+    files.sort_by_key(|file| !file.ends_with(".conflist"));
+    files.into_iter().find_map(|file| {
+        let path = seen_from_here(root, &directory.join(file)).ok()?;
+        let text = read_bounded(&path).ok()?;
+        let value: Value = serde_json::from_str(&text).ok()?;
+        (value.get("name")?.as_str()? == name).then_some(text)
+    })
 }
 
-/// The names of the files that a runtime would read, in its order.
+/// The names of the files that a runtime would read, in its order; it looks at no more files than any directory has.
 pub(crate) fn configurations(directory: &Path) -> io::Result<Vec<String>> {
+    configurations_among(directory, MAX_FILES)
+}
+
+/// The same, of the first `most` files.
+pub(crate) fn configurations_among(directory: &Path, most: usize) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory)?.take(MAX_FILES) {
+    for entry in fs::read_dir(directory)?.take(most) {
         let Ok(name) = entry?.file_name().into_string() else {
             continue;
         };
@@ -212,12 +191,12 @@ fn read_bounded(path: &Path) -> io::Result<String> {
     }
     let mut text = String::new();
     let read = file.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    if read as u64 > MAX_FILE {
-        return Err(io::Error::other(format!(
+    match read as u64 > MAX_FILE {
+        true => Err(io::Error::other(format!(
             "it has more than {MAX_FILE} bytes"
-        )));
+        ))),
+        false => Ok(text),
     }
-    Ok(text)
 }
 
 /// Its plugins; one that is not in a list is a list of one.

@@ -8,6 +8,7 @@
 use crate::host::atomic_file;
 use crate::host::cluster_network::{Stamp, configurations};
 use crate::options::{ClusterNetwork, Options};
+use crate::sync::lock;
 use plexus_api::cni::{Chain, POD_ANNOTATIONS, Version};
 use plexus_cni::delegate::seen_from_here;
 use plexus_cni::shim::DEFAULT_SOCKET;
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The file's name: first among those that people give such files.
 pub(crate) const NAME: &str = "00-plexus.conflist";
@@ -139,7 +140,7 @@ impl Conflist {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -185,30 +186,30 @@ fn capabilities(first: Option<&Chain>) -> BTreeSet<&'static str> {
     all
 }
 
-/// `cniVersion` is one that older runtimes take; the list says that we speak more.
 fn text(socket: &Path, capabilities: &BTreeSet<&'static str>) -> String {
-    let capabilities = capabilities.iter();
-    let capabilities: serde_json::Map<String, Value> = capabilities
-        .map(|name| ((*name).to_owned(), Value::Bool(true)))
-        .collect();
-    let mut plugin = json!({
-        "type": "plexus-cni",
-        "networks": "pod",
-        "capabilities": capabilities,
-    });
-    if socket != Path::new(DEFAULT_SOCKET)
-        && let Some(plugin) = plugin.as_object_mut()
-    {
-        let socket = socket.to_string_lossy().into();
-        plugin.insert("agentSocket".to_owned(), socket);
+    let plugin = json!({"networks": "pod"});
+    configuration(json!({"name": "plexus"}), plugin, capabilities, socket)
+}
+
+/// A configuration that makes a runtime call us, with the keys that only this one has. `cniVersion` is one that older
+/// runtimes take; the list says that we speak more.
+pub(super) fn configuration<'c>(
+    mut list: Value,
+    mut plugin: Value,
+    capabilities: impl IntoIterator<Item = &'c &'static str>,
+    socket: &Path,
+) -> String {
+    let capabilities = capabilities.into_iter();
+    let capabilities = capabilities.map(|name| ((*name).to_owned(), Value::Bool(true)));
+    plugin["type"] = "plexus-cni".into();
+    plugin["capabilities"] = Value::Object(capabilities.collect());
+    if socket != Path::new(DEFAULT_SOCKET) {
+        plugin["agentSocket"] = socket.to_string_lossy().into();
     }
-    let conflist = json!({
-        "cniVersion": Version::V1_0_0.as_str(),
-        "cniVersions": Version::ALL.map(Version::as_str),
-        "name": "plexus",
-        "plugins": [plugin],
-    });
-    format!("{conflist:#}\n")
+    list["cniVersion"] = Version::V1_0_0.as_str().into();
+    list["cniVersions"] = json!(Version::ALL.map(Version::as_str));
+    list["plugins"] = json!([plugin]);
+    format!("{list:#}\n")
 }
 
 #[cfg(test)]

@@ -7,24 +7,23 @@
 
 use crate::cluster::Cluster;
 use crate::host::atomic_file;
+use crate::host::cluster_network::configurations_among;
 use crate::host::conflist::{self, seen_or_made};
 use crate::options::Options;
-use plexus_api::cni::Version;
-use plexus_cni::shim::DEFAULT_SOCKET;
+use crate::sync::lock;
 use plexus_core::resolve::{CLUSTER_DEFAULT, NetworkObject, runtime_name};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Our mark, with the Network that the file is for.
 const MARK: &str = "plexus.dev/network";
 /// What the runtime may ask for one container.
 const CAPABILITIES: [&str; 3] = ["ips", "mac", "portMappings"];
 
-/// The files.
 #[derive(Debug)]
 pub(crate) struct Conflists {
     directory: PathBuf,
@@ -69,10 +68,10 @@ impl Conflists {
     /// list is `complete`.
     fn write_files(&self, networks: &[Arc<NetworkObject>], complete: bool) -> io::Result<()> {
         let directory = seen_or_made(&self.directory, self.root.as_deref())?;
-        let wanted = self.desired_files(networks);
+        let desired = self.desired_files(networks);
         let mut foreign = Vec::new();
         let theirs = names_of_others(&directory)?;
-        for (name, network) in &wanted {
+        for (name, network) in &desired {
             let path = directory.join(file_name(name));
             let text = text(name, network, &self.socket);
             if theirs.contains(name) {
@@ -89,16 +88,16 @@ impl Conflists {
             }
         }
         if complete {
-            let keep = wanted.keys().filter(|name| !theirs.contains(*name));
-            let keep: BTreeSet<String> = keep.map(|name| file_name(name)).collect();
+            let names = desired.keys().filter(|name| !theirs.contains(*name));
+            let files: BTreeSet<String> = names.map(|name| file_name(name)).collect();
             for (file, network) in ours(&directory)? {
-                if !keep.contains(&file) {
+                if !files.contains(&file) {
                     fs::remove_file(directory.join(&file))?;
                     tracing::info!(network, file, "the Network is gone: its configuration too");
                 }
             }
         }
-        let mut logged = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = lock(&self.foreign);
         if foreign != *logged && !foreign.is_empty() {
             tracing::warn!(
                 networks = foreign.join(", "),
@@ -113,13 +112,15 @@ impl Conflists {
 
     /// The Networks that runtimes may use, by the name that they have for them.
     fn desired_files(&self, networks: &[Arc<NetworkObject>]) -> BTreeMap<String, String> {
-        let first = |network: &NetworkObject| {
-            network.namespace == self.own_namespace && network.name == CLUSTER_DEFAULT
-        };
-        let named = networks.iter().filter(|network| !first(network));
-        let named = named.filter_map(|network| {
-            let name = runtime_name(network).ok()?.to_string();
-            Some((name, format!("{}/{}", network.namespace, network.name)))
+        let named = networks.iter().filter_map(|network| {
+            let NetworkObject {
+                namespace, name, ..
+            } = &**network;
+            if *namespace == self.own_namespace && name == CLUSTER_DEFAULT {
+                return None;
+            }
+            let runtime_name = runtime_name(network).ok()?.to_string();
+            Some((runtime_name, format!("{namespace}/{name}")))
         });
         named.collect()
     }
@@ -137,46 +138,32 @@ fn file_name(name: &str) -> String {
 
 /// What the files of others call their networks. Our first one has a name that no Network has.
 fn names_of_others(directory: &Path) -> io::Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        let kind = path.extension().and_then(|kind| kind.to_str());
-        let is_first = path.file_name() == Some(conflist::NAME.as_ref());
-        if is_first || !matches!(kind, Some("conf" | "conflist" | "json")) {
-            continue;
-        }
-        let text = fs::read(&path).unwrap_or_default();
+    let files = configurations_among(directory, usize::MAX)?.into_iter();
+    let name_of = |file: String| {
+        let text = fs::read(directory.join(file)).unwrap_or_default();
         let value: Value = serde_json::from_slice(&text).unwrap_or_default();
-        if value.get(MARK).is_none()
-            && let Some(name) = value.get("name").and_then(Value::as_str)
-        {
-            found.insert(name.to_owned());
-        }
-    }
-    Ok(found)
+        let name = value.get("name").filter(|_| value.get(MARK).is_none())?;
+        Some(name.as_str()?.to_owned())
+    };
+    let others = files.filter(|file| file != conflist::NAME);
+    Ok(others.filter_map(name_of).collect())
 }
 
 /// The files with our mark, and the Networks that they are for.
 fn ours(directory: &Path) -> io::Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-        entries => entries?,
+    let files = match configurations_among(directory, usize::MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files?,
     };
-    for entry in entries {
-        let Ok(name) = entry?.file_name().into_string() else {
-            continue;
-        };
-        if !name.starts_with("plexus-") || !name.ends_with(".conflist") {
-            continue;
-        }
-        let text = fs::read_to_string(directory.join(&name)).unwrap_or_default();
-        if let Some(network) = marked(&text) {
-            found.push((name, network));
-        }
-    }
-    found.sort();
-    Ok(found)
+    let named = files
+        .into_iter()
+        .filter(|name| name.starts_with("plexus-") && name.ends_with(".conflist"));
+    let marked = named.filter_map(|name| {
+        let text = fs::read_to_string(directory.join(&name)).ok()?;
+        let network = marked(&text)?;
+        Some((name, network))
+    });
+    Ok(marked.collect())
 }
 
 fn marked(text: &str) -> Option<String> {
@@ -184,31 +171,13 @@ fn marked(text: &str) -> Option<String> {
     Some(value.get(MARK)?.as_str()?.to_owned())
 }
 
-/// `cniVersion` is one that older runtimes take; the list says that we speak more.
 fn text(name: &str, network: &str, socket: &Path) -> String {
     let (namespace, object) = network.split_once('/').unwrap_or(("", network));
-    let capabilities = CAPABILITIES.iter();
-    let capabilities: serde_json::Map<String, Value> = capabilities
-        .map(|name| ((*name).to_owned(), Value::Bool(true)))
-        .collect();
-    let mut plugin = json!({
-        "type": "plexus-cni",
+    let list = json!({"name": name, MARK: network});
+    let plugin = json!({
         "network": {"domain": "default-domain", "project": namespace, "name": object},
-        "capabilities": capabilities,
     });
-    if socket != Path::new(DEFAULT_SOCKET)
-        && let Some(plugin) = plugin.as_object_mut()
-    {
-        plugin.insert("agentSocket".to_owned(), socket.to_string_lossy().into());
-    }
-    let conflist = json!({
-        "cniVersion": Version::V1_0_0.as_str(),
-        "cniVersions": Version::ALL.map(Version::as_str),
-        "name": name,
-        MARK: network,
-        "plugins": [plugin],
-    });
-    format!("{conflist:#}\n")
+    conflist::configuration(list, plugin, &CAPABILITIES, socket)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::*;
 use crate::host::atomic_file::tests::Scratch;
 use crate::host::cluster_network::Stamp;
 use plexus_api::cni::{Args, Body, FqName, NetConf};
+use plexus_cni::shim::DEFAULT_SOCKET;
 
 fn conflists(scratch: &Scratch) -> Conflists {
     Conflists {

@@ -3,9 +3,9 @@
 //! somebody else put there stays.
 
 use crate::host::atomic_file;
+use crate::host::conflist::seen_or_made;
 use crate::options::Options;
 use plexus_api::cni::OWN_TYPES;
-use plexus_cni::delegate::seen_from_here;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -59,7 +59,8 @@ pub(crate) fn install(options: &Options) -> Result<Installed, InstallError> {
     let Some(source) = &options.shim_source else {
         return Ok(Installed::default());
     };
-    let directory = directory(options)?;
+    let directory = seen_or_made(&options.cni_bin_dir, options.host_root.as_deref())
+        .map_err(|error| InstallError::Directory(options.cni_bin_dir.clone(), error))?;
     let installed = install_in(&directory, source, &options.socket)?;
     for name in &installed.foreign {
         tracing::warn!(
@@ -86,23 +87,6 @@ pub(crate) fn ours(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The plugin directory as we see it, made if it is missing.
-fn directory(options: &Options) -> Result<PathBuf, InstallError> {
-    let wanted = &options.cni_bin_dir;
-    let root = options.host_root.as_deref();
-    let failed = |error| InstallError::Directory(wanted.clone(), error);
-    match seen_from_here(root, wanted) {
-        Ok(seen) if seen.is_dir() => Ok(seen),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
-        _ => {
-            let inside = wanted.strip_prefix("/").unwrap_or(wanted);
-            let seen = root.map_or_else(|| wanted.clone(), |root| root.join(inside));
-            fs::create_dir_all(&seen).map_err(failed)?;
-            Ok(seen)
-        }
-    }
-}
-
 fn install_in(directory: &Path, source: &Path, socket: &Path) -> Result<Installed, InstallError> {
     let shim = fs::read(source).map_err(|e| InstallError::Source(source.to_owned(), e))?;
     if !is_ours(&shim) {
@@ -113,8 +97,14 @@ fn install_in(directory: &Path, source: &Path, socket: &Path) -> Result<Installe
     let write = |path: &Path, done: io::Result<()>| {
         done.map_err(|e| InstallError::Write(path.to_owned(), e))
     };
-    // Before the shim, so that a new one never looks for its agent in the wrong place.
-    tell_socket(directory, socket, &mut installed)?;
+    // Where the socket is, also if it is the usual one: no configuration may then name another. Before the shim, so that
+    // a new one never looks for its agent in the wrong place.
+    let path = directory.join(SOCKET_FILE);
+    let text = format!("{}\n", socket.display());
+    if fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+        write(&path, atomic_file::put(&path, text.as_bytes(), 0o644))?;
+        installed.written.push(SOCKET_FILE.to_owned());
+    }
     let runs = fs::metadata(&main).is_ok_and(|file| file.mode() & 0o111 == 0o111);
     if !runs || fs::read(&main).ok().as_deref() != Some(&shim) {
         write(&main, atomic_file::put(&main, &shim, 0o755))?;
@@ -127,16 +117,13 @@ fn install_in(directory: &Path, source: &Path, socket: &Path) -> Result<Installe
         }
         match fs::read(&path) {
             Ok(there) if there == shim && same_mode(&main, &path) => continue,
-            Ok(there) if !is_ours(&there) => {
+            Ok(there) if is_ours(&there) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Unreadable is nothing that we put there, either.
+            _ => {
                 installed.foreign.push((*alias).to_owned());
                 continue;
             }
-            // Unreadable: not something that we put there.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                installed.foreign.push((*alias).to_owned());
-                continue;
-            }
-            _ => {}
         }
         // Some file systems have no second names.
         let made =
@@ -145,22 +132,6 @@ fn install_in(directory: &Path, source: &Path, socket: &Path) -> Result<Installe
         installed.written.push((*alias).to_owned());
     }
     Ok(installed)
-}
-
-/// Where the socket is, also if it is the usual one: no configuration may then name another.
-fn tell_socket(
-    directory: &Path,
-    socket: &Path,
-    installed: &mut Installed,
-) -> Result<(), InstallError> {
-    let path = directory.join(SOCKET_FILE);
-    let failed = |error| InstallError::Write(path.clone(), error);
-    let text = format!("{}\n", socket.display());
-    if fs::read_to_string(&path).ok().as_deref() != Some(&text) {
-        atomic_file::put(&path, text.as_bytes(), 0o644).map_err(failed)?;
-        installed.written.push(SOCKET_FILE.to_owned());
-    }
-    Ok(())
 }
 
 fn is_ours(content: &[u8]) -> bool {

@@ -3,6 +3,7 @@
 //! everything of the first one's alone. Lock files stay: removing one could free a lock that
 //! somebody else has just taken.
 
+use crate::options::beside;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -20,59 +21,36 @@ pub(crate) struct Lock {
 pub enum LockError {
     /// Another agent has the directory.
     #[error(
-        "another agent (process {holder}) uses the state directory {directory}; stop it first, or give this one its own --state-dir"
+        "another agent (process {1}) uses the state directory {0}; stop it first, or give this one its own --state-dir"
     )]
-    Taken {
-        /// The directory.
-        directory: PathBuf,
-        /// Who has it.
-        holder: String,
-    },
+    Taken(PathBuf, String),
     /// Another agent has the socket.
     #[error(
-        "another agent (process {holder}) serves the socket {socket}; stop it first, or give this one its own --socket"
+        "another agent (process {1}) serves the socket {0}; stop it first, or give this one its own --socket"
     )]
-    SocketTaken {
-        /// The socket.
-        socket: PathBuf,
-        /// Who has it.
-        holder: String,
-    },
+    SocketTaken(PathBuf, String),
     /// Something else is where the directory should be.
     #[error(
-        "{directory} is not a directory: remove it, or name another place with --state-dir or --socket"
+        "{0} is not a directory: remove it, or name another place with --state-dir or --socket"
     )]
-    NotADirectory {
-        /// What is in the way.
-        directory: PathBuf,
-    },
+    NotADirectory(PathBuf),
     /// The lock file or its directory cannot be made.
-    #[error("cannot take the lock {file}")]
-    Io {
-        /// The lock file.
-        file: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("cannot take the lock {0}")]
+    Io(PathBuf, #[source] std::io::Error),
 }
 
 impl Lock {
     /// Makes the state directory if need be and locks it.
     pub(crate) fn state(directory: &Path) -> Result<Self, LockError> {
-        take(&directory.join("lock"), 0o700, |holder| LockError::Taken {
-            directory: directory.to_owned(),
-            holder,
+        take(&directory.join("lock"), 0o700, |holder| {
+            LockError::Taken(directory.to_owned(), holder)
         })
     }
 
     /// Locks the socket by a file beside it; makes its directory if need be.
     pub(crate) fn socket(socket: &Path) -> Result<Self, LockError> {
-        let mut file = socket.as_os_str().to_owned();
-        file.push(".lock");
-        take(Path::new(&file), 0o755, |holder| LockError::SocketTaken {
-            socket: socket.to_owned(),
-            holder,
+        take(&beside(socket, ".lock"), 0o755, |holder| {
+            LockError::SocketTaken(socket.to_owned(), holder)
         })
     }
 }
@@ -83,10 +61,7 @@ fn take(
     directory_mode: u32,
     taken: impl FnOnce(String) -> LockError,
 ) -> Result<Lock, LockError> {
-    let io = |source| LockError::Io {
-        file: path.to_owned(),
-        source,
-    };
+    let io = |source| LockError::Io(path.to_owned(), source);
     if let Some(directory) = path.parent() {
         DirBuilder::new()
             .recursive(true)
@@ -123,7 +98,7 @@ fn take(
 fn in_the_way(directory: &Path) -> Option<LockError> {
     let wrong = |path: &&Path| path.symlink_metadata().is_ok() && !path.is_dir();
     let directory = directory.ancestors().find(wrong)?.to_owned();
-    Some(LockError::NotADirectory { directory })
+    Some(LockError::NotADirectory(directory))
 }
 
 /// For the message of the next one; without it the lock holds all the same (a full disk).

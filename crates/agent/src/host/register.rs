@@ -8,7 +8,7 @@ use plexus_core::plan::ObservedAddress;
 use plexus_kernel::observe::{self, What};
 use plexus_kernel::{NetlinkError, Socket};
 use plexus_types::Family;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Whether the Node is ours to make.
 pub(crate) fn is_ours(agent: &Agent) -> bool {
@@ -23,24 +23,18 @@ impl Agent {
             return Ok(());
         };
         let kubernetes = self.options.kubernetes.as_ref();
-        let given = kubernetes.map(|kubernetes| kubernetes.node_ips.clone());
-        let addresses = match given.filter(|given| !given.is_empty()) {
-            Some(given) => given,
-            None => self
-                .node
-                .with_socket(host_addresses)
-                .map_err(|error| failure::chain(&error))?,
-        };
-        let registered = cluster.register(&addresses).map_err(|error| {
-            let error = failure::chain(&error);
-            format!("this host's Node is not registered: {error}")
-        })?;
+        let mut addresses =
+            kubernetes.map_or_else(Vec::new, |kubernetes| kubernetes.node_ips.clone());
+        if addresses.is_empty() {
+            let found = self.node.with_socket(host_addresses);
+            addresses = found.map_err(|error| failure::chain(&error))?;
+        }
+        let registered = cluster
+            .register(&addresses)
+            .map_err(|e| format!("this host's Node is not registered: {}", failure::chain(&e)))?;
         if registered {
-            tracing::info!(
-                node = self.options.node,
-                ?addresses,
-                "this host's Node is registered"
-            );
+            let node = &self.options.node;
+            tracing::info!(node, ?addresses, "this host's Node is registered");
             self.tasks.fabric.wake();
         }
         Ok(())
@@ -54,42 +48,36 @@ fn host_addresses(socket: &mut Socket) -> Result<Vec<IpAddr>, NetlinkError> {
         addresses: true,
         ..What::LINKS
     };
-    let seen = observe::observe(socket, what)?;
+    let observed = observe::observe(socket, what)?;
     let ours = |index: u32| {
-        let link = seen.links.iter().find(|link| link.index == index);
+        let link = observed.links.iter().find(|link| link.index == index);
         link.is_some_and(|link| link.name.starts_with("px") && link.alias.is_some())
     };
-    let others: Vec<_> = seen
-        .addresses
-        .into_iter()
-        .filter(|one| !ours(one.link))
-        .collect();
-    Ok(choose(&others, uplink))
+    let others = observed.addresses.into_iter().filter(|one| !ours(one.link));
+    Ok(choose(&others.collect::<Vec<_>>(), uplink))
 }
 
 /// The first of each family on the uplink; without one, of any link; at worst the loopback's, by
 /// which at least this host reaches itself.
 fn choose(addresses: &[ObservedAddress], uplink: Option<u32>) -> Vec<IpAddr> {
-    let first = |family: Family, usable: &dyn Fn(&ObservedAddress) -> bool| {
-        let mut of_family = addresses
-            .iter()
-            .filter(|one| Family::of(one.net.addr()) == family && usable(one));
-        of_family.next().map(|one| one.net.addr())
+    let global = addresses.iter().filter(|one| !is_local(one.net.addr()));
+    let first_of_each = |is_usable: &dyn Fn(&ObservedAddress) -> bool| -> Vec<IpAddr> {
+        let usable = global.clone().filter(|one| is_usable(one));
+        let usable = usable.map(|one| one.net.addr());
+        let first = |family| {
+            usable
+                .clone()
+                .find(|address| Family::of(*address) == family)
+        };
+        Family::ALL.into_iter().filter_map(first).collect()
     };
-    let global = |one: &ObservedAddress| !is_local(one.net.addr());
-    let each = |usable: &dyn Fn(&ObservedAddress) -> bool| -> Vec<IpAddr> {
-        let found = Family::ALL.into_iter();
-        found.filter_map(|family| first(family, usable)).collect()
-    };
-    let on_uplink = each(&|one| global(one) && Some(one.link) == uplink);
-    if !on_uplink.is_empty() {
-        return on_uplink;
-    }
-    let anywhere = each(&global);
-    if !anywhere.is_empty() {
-        return anywhere;
-    }
-    vec![IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)]
+    let on_uplink = first_of_each(&|one| Some(one.link) == uplink);
+    let anywhere = first_of_each(&|_| true);
+    let choices = [on_uplink, anywhere].into_iter();
+    let mut choices = choices.filter(|addresses| !addresses.is_empty());
+    choices
+        .next()
+        .unwrap_or_else(|| vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
 }
 
 /// Whether nobody else can use an address.

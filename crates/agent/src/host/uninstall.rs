@@ -5,12 +5,11 @@
 use crate::addresses::host_local::{self, Removed};
 use crate::agent::Agent;
 use crate::background::backoff::Backoff;
-use crate::failure;
 use crate::host::conflists;
 use crate::host::install;
 use crate::host::lock::{Lock, LockError};
 use crate::journal::{State, Stored};
-use crate::options::Options;
+use crate::options::{Options, beside};
 use crate::start::{StartError, assemble};
 use plexus_api::cni::Error;
 use plexus_cni::delegate::seen_from_here;
@@ -106,6 +105,12 @@ impl Log {
             Err(error) => self.problems.push(format!("{}: {error}", path.display())),
         }
     }
+
+    fn remove_files(&mut self, files: impl IntoIterator<Item = PathBuf>) {
+        for file in files {
+            self.removed(&file, fs::remove_file(&file));
+        }
+    }
 }
 
 impl Agent {
@@ -120,29 +125,22 @@ impl Agent {
                 tracing::error!(error, "something is left for whoever repeats this");
             }
         }
-        let stored = self.journal().map_err(UninstallError::Journal)?.all();
-        let stored = stored.map_err(|error| UninstallError::Journal(failure::journal(&error)))?;
+        let stored = self.stored().map_err(UninstallError::Journal)?;
         // One that is being removed is nobody's any more.
         let used = stored.iter().filter(|one| one.state != State::Deleting);
         let mut used = containers(used);
-        let unreadable = self.journal().map(|journal| journal.quarantined());
-        let unreadable = unreadable.map_err(UninstallError::Journal)?;
+        let journal = self.journal().map_err(UninstallError::Journal)?;
+        let unreadable = journal.quarantined();
         used.extend(unreadable.keys().cloned());
         if !used.is_empty() && !force {
             return Err(UninstallError::InUse(used));
         }
-        for (key, problem) in unreadable {
-            let left = format!(
-                "{key}: what plugins made for it is left: its rows cannot be read: {problem}"
-            );
-            log.problems.push(left);
-        }
+        log.problems.extend(unreadable.iter().map(|(key, problem)| {
+            format!("{key}: what plugins made for it is left: its rows cannot be read: {problem}")
+        }));
         for Stored { record, .. } in stored {
-            let what = format!(
-                "{} of container {}",
-                record.ifname,
-                record.container.short()
-            );
+            let container = record.container.short();
+            let what = format!("{} of container {container}", record.ifname);
             match self.undo(&record) {
                 Ok(()) => log.done.push(what),
                 Err(error) => log.problems.push(format!("{what}: {error}")),
@@ -225,23 +223,16 @@ fn counted(count: usize) -> String {
 
 fn shortened(containers: &[String]) -> String {
     const SHOWN: usize = 8;
-    let shown: Vec<&str> = containers.iter().take(SHOWN).map(String::as_str).collect();
-    let more = if containers.len() > SHOWN {
-        ", …"
-    } else {
-        ""
-    };
-    format!("{}{more}", shown.join(", "))
+    match containers.get(..SHOWN) {
+        Some(first) if containers.len() > SHOWN => format!("{}, …", first.join(", ")),
+        _ => containers.join(", "),
+    }
 }
 
 /// The runtime's files first: it must not call what is not there.
 fn remove_configurations(options: &Options, log: &mut Log) {
     match configurations(options) {
-        Ok(files) => {
-            for file in files {
-                log.removed(&file, fs::remove_file(&file));
-            }
-        }
+        Ok(files) => log.remove_files(files),
         Err(error) => {
             let directory = options.cni_conf_dir.display();
             log.problems.push(format!("{directory}: {error}"));
@@ -269,33 +260,19 @@ fn programs(options: &Options) -> Vec<PathBuf> {
 }
 
 fn remove_files(options: &Options, log: &mut Log) {
-    for path in programs(options) {
-        log.removed(&path, fs::remove_file(&path));
-    }
-    let queue = queue::dir(&options.socket);
-    for directory in [queue, options.spool()] {
+    log.remove_files(programs(options));
+    for directory in [queue::dir(&options.socket), options.spool()] {
         log.removed(&directory, fs::remove_dir_all(&directory));
     }
     remove_routers(&options.routers(), log);
-    let beside = |path: &Path, more: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(more);
-        PathBuf::from(name)
-    };
-    let journal = options.journal();
-    let cache = options.state_dir.join("cache.db");
-    let databases = [journal, cache];
+    let databases = [options.journal(), options.state_dir.join("cache.db")];
     let databases = databases
         .iter()
         .flat_map(|file| ["", "-wal", "-shm"].map(|more| beside(file, more)));
-    let locks = [
-        beside(&options.socket, ".lock"),
-        options.state_dir.join("lock"),
-    ];
-    let files = databases.chain([options.socket.clone()]).chain(locks);
-    for file in files {
-        log.removed(&file, fs::remove_file(&file));
-    }
+    log.remove_files(databases);
+    let socket = &options.socket;
+    let state_lock = options.state_dir.join("lock");
+    log.remove_files([socket.clone(), beside(socket, ".lock"), state_lock]);
 }
 
 /// Routers are gone; what is left are files on which a mount did not survive: empty, and nobody's to read.

@@ -31,47 +31,38 @@ impl Journal {
     /// The block that a part was given from is no longer this node's, or its network is gone.
     pub(crate) fn delete_donation(&self, donation: &Donation) -> Result<(), JournalError> {
         effect("journal.forget-gift<");
-        let result = self
-            .lock()
-            .prepare_cached("DELETE FROM gift WHERE network = ?1 AND part = ?2")
-            .and_then(|mut delete| {
-                delete.execute(params![donation.network, donation.part.to_string()])
-            });
+        let result = self.execute(
+            "DELETE FROM gift WHERE network = ?1 AND part = ?2",
+            params![donation.network, donation.part.to_string()],
+        );
         effect("journal.forget-gift>");
         self.written("the end of a gift", result)
     }
 
     /// All of them, in order.
     pub(crate) fn donations(&self) -> Result<Vec<Donation>, JournalError> {
-        let connection = self.lock();
-        let read = || {
-            let mut select = connection.prepare_cached(
-                "SELECT network, block, part, node FROM gift ORDER BY network, part",
-            )?;
-            let rows = select.query_map([], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })?;
-            rows.collect::<Result<Vec<(String, String, String, String)>, _>>()
-        };
-        let rows = read().map_err(|source| self.read_error("what was given away", source))?;
+        let rows: Vec<(String, String, String, String)> = self.select(
+            "what was given away",
+            "SELECT network, block, part, node FROM gift ORDER BY network, part",
+            [],
+        )?;
         let parse = |text: &str, part: &str| {
-            text.parse::<IpNet>()
-                .map_err(|error| JournalError::Unreadable {
-                    path: self.path.clone(),
-                    key: format!("the gift {part}"),
-                    problem: format!("{text:?}: {error}"),
-                })
-        };
-        rows.into_iter()
-            .map(|(network, block, part, node)| {
-                Ok(Donation {
-                    network,
-                    block: parse(&block, &part)?,
-                    part: parse(&part, &part)?,
-                    node,
-                })
+            let parsed = text.parse::<IpNet>();
+            parsed.map_err(|error| JournalError::Unreadable {
+                path: self.path.clone(),
+                key: format!("the gift {part}"),
+                problem: format!("{text:?}: {error}"),
             })
-            .collect()
+        };
+        let donations = rows.into_iter().map(|(network, block, part, node)| {
+            Ok(Donation {
+                network,
+                block: parse(&block, &part)?,
+                part: parse(&part, &part)?,
+                node,
+            })
+        });
+        donations.collect()
     }
 }
 

@@ -21,10 +21,11 @@ mod schema;
 mod write_problem;
 
 pub(crate) use record::{
-    AttachmentRecord, BackendRecord, Details, NativeRecord, PluginsRecord, PreparationRecord,
+    AttachmentRecord, BackendRecord, Details, Key, NativeRecord, PluginsRecord, PreparationRecord,
     Record, State, Stored, owner_of,
 };
 
+use crate::sync::lock;
 use plexus_core::plan::NodePlan;
 use plexus_faults::effect;
 use plexus_types::{ContainerId, IfName, NetworkName};
@@ -40,9 +41,11 @@ use std::sync::{Mutex, MutexGuard};
 /// Why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Opening it failed.
-    #[error("cannot open the journal {path}")]
-    Open {
+    /// SQLite cannot do something with it: a full disk, most likely.
+    #[error("cannot {what} the journal {path}")]
+    Sqlite {
+        /// What was to be done, as a sentence that ends with the file.
+        what: String,
         /// The file.
         path: PathBuf,
         /// Why.
@@ -58,46 +61,20 @@ pub enum JournalError {
         problem: String,
     },
     /// An older agent wrote it.
-    #[error("the journal {path} has format {found}, this agent reads only {known}")]
+    #[error("the journal {path} has format {found}, this agent reads only {known}", known = schema::FORMAT)]
     Older {
         /// The file.
         path: PathBuf,
         /// Its format number.
         found: i64,
-        /// Ours.
-        known: i64,
     },
     /// A newer agent wrote it.
-    #[error("the journal {path} has format {found}, this agent knows up to {known}")]
+    #[error("the journal {path} has format {found}, this agent knows up to {known}", known = schema::FORMAT)]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its format number.
         found: i64,
-        /// Ours.
-        known: i64,
-    },
-    /// Writing failed: disk full, most likely.
-    #[error("cannot write {what} to the journal {path}")]
-    Write {
-        /// What was to be written.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// Reading failed.
-    #[error("cannot read {what} from the journal {path}")]
-    Read {
-        /// What was to be read.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: rusqlite::Error,
     },
     /// A row does not hold what it should.
     #[error("the journal {path} has a record of {key} that cannot be read: {problem}")]
@@ -111,7 +88,19 @@ pub enum JournalError {
     },
 }
 
-/// An open journal.
+impl JournalError {
+    fn of(what: String, path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match schema::is_damage(&source) {
+            true => Self::Damaged {
+                path,
+                problem: source.to_string(),
+            },
+            false => Self::Sqlite { what, path, source },
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
@@ -205,14 +194,10 @@ impl Journal {
     /// The ADD is complete: from now on only evidence undoes it.
     pub(crate) fn done(&self, record: &Record, result: &str) -> Result<(), JournalError> {
         effect("journal.done<");
-        let written = self
-            .lock()
-            .prepare_cached(
-                "UPDATE request SET state = 'done', result = ?3 WHERE container = ?1 AND ifname = ?2",
-            )
-            .and_then(|mut statement| {
-                statement.execute(params![record.container.as_str(), record.ifname.as_str(), result])
-            });
+        let written = self.execute(
+            "UPDATE request SET state = 'done', result = ?3 WHERE container = ?1 AND ifname = ?2",
+            params![record.container.as_str(), record.ifname.as_str(), result],
+        );
         effect("journal.done>");
         self.written("a completed ADD", written)
     }
@@ -224,14 +209,10 @@ impl Journal {
         ifname: &IfName,
     ) -> Result<(), JournalError> {
         effect("journal.deleting<");
-        let written = self
-            .lock()
-            .prepare_cached(
-                "UPDATE request SET state = 'deleting' WHERE container = ?1 AND ifname = ?2",
-            )
-            .and_then(|mut statement| {
-                statement.execute(params![container.as_str(), ifname.as_str()])
-            });
+        let written = self.execute(
+            "UPDATE request SET state = 'deleting' WHERE container = ?1 AND ifname = ?2",
+            params![container.as_str(), ifname.as_str()],
+        );
         effect("journal.deleting>");
         self.written("the beginning of a DEL", written)
     }
@@ -298,7 +279,6 @@ impl Journal {
         self.written("a part of a DEL", result)
     }
 
-    /// The record of one request.
     pub(crate) fn find(
         &self,
         container: &ContainerId,
@@ -327,7 +307,6 @@ impl Journal {
         Ok(self.readable(rows))
     }
 
-    /// All records.
     pub(crate) fn all(&self) -> Result<Vec<Stored>, JournalError> {
         let rows = self.read_rows("", [])?;
         Ok(self.readable(rows))
@@ -335,19 +314,13 @@ impl Journal {
 
     /// What is being removed.
     pub(crate) fn being_removed(&self) -> Result<Vec<(ContainerId, IfName)>, JournalError> {
-        let connection = self.lock();
-        let read = || {
-            let mut statement = connection
-                .prepare_cached("SELECT container, ifname FROM request WHERE state = 'deleting'")?;
-            let rows = statement.query_map([], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })?;
-            rows.collect::<Result<Vec<_>, _>>()
-        };
-        let rows = read().map_err(|source| self.read_error("what is being removed", source))?;
-        let keys = rows.iter();
+        let rows: Vec<(String, String)> = self.select(
+            "what is being removed",
+            "SELECT container, ifname FROM request WHERE state = 'deleting'",
+            [],
+        )?;
         // Whoever reads the whole row says what is wrong with it.
-        let keys = keys.filter_map(|(container, ifname)| {
+        let keys = rows.iter().filter_map(|(container, ifname)| {
             Some((container.parse().ok()?, ifname.parse().ok()?))
         });
         Ok(keys.collect())
@@ -355,20 +328,11 @@ impl Journal {
 
     /// Every address of every `plexus` pool, with its owner.
     pub(crate) fn addresses(&self) -> Result<Vec<(String, IpAddr, String)>, JournalError> {
-        let connection = self.lock();
-        let read = || {
-            let mut statement = connection
-                .prepare("SELECT pool, address, owner FROM address ORDER BY pool, address")?;
-            let rows = statement.query_map([], |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, String>(1)?,
-                    row.get::<_, String>(2)?,
-                ))
-            })?;
-            rows.collect::<Result<Vec<_>, _>>()
-        };
-        let rows = read().map_err(|source| self.read_error("the addresses", source))?;
+        let rows: Vec<(String, String, String)> = self.select(
+            "the addresses",
+            "SELECT pool, address, owner FROM address ORDER BY pool, address",
+            [],
+        )?;
         let parsed = rows.into_iter().filter_map(|(pool, address, owner)| {
             let parsed = address.parse().ok();
             if parsed.is_none() {
@@ -390,10 +354,10 @@ impl Journal {
     ) -> Result<(), JournalError> {
         effect("journal.keep<");
         let text = row::text::<NodePlanRow>(plan);
-        let written = self
-            .lock()
-            .prepare_cached("INSERT OR REPLACE INTO network (name, boot, plan) VALUES (?1, ?2, ?3)")
-            .and_then(|mut statement| statement.execute(params![network.as_str(), boot, text]));
+        let written = self.execute(
+            "INSERT OR REPLACE INTO network (name, boot, plan) VALUES (?1, ?2, ?3)",
+            params![network.as_str(), boot, text],
+        );
         effect("journal.keep>");
         if written.is_ok() {
             self.unreadable_networks.release(network.as_str());
@@ -404,10 +368,7 @@ impl Journal {
     /// Deletes it: the network needs nothing on the node any more.
     pub(crate) fn delete_node_plan(&self, network: &NetworkName) -> Result<(), JournalError> {
         effect("journal.unkeep<");
-        let written = self
-            .lock()
-            .prepare_cached("DELETE FROM network WHERE name = ?1")
-            .and_then(|mut statement| statement.execute([network.as_str()]));
+        let written = self.execute("DELETE FROM network WHERE name = ?1", [network.as_str()]);
         effect("journal.unkeep>");
         if written.is_ok() {
             self.unreadable_networks.release(network.as_str());
@@ -419,40 +380,27 @@ impl Journal {
 
     /// What all networks need on the node, of this boot; deletes the rows of an earlier boot.
     pub(crate) fn node_plans(&self, boot: &str) -> Result<Vec<(String, NodePlan)>, JournalError> {
-        let connection = self.lock();
-        let read = || {
-            connection.execute("DELETE FROM network WHERE boot <> ?1", [boot])?;
-            let mut statement =
-                connection.prepare("SELECT name, plan FROM network ORDER BY name")?;
-            let rows = statement.query_map([], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })?;
-            rows.collect::<Result<Vec<_>, _>>()
+        let what = "what networks keep";
+        self.execute("DELETE FROM network WHERE boot <> ?1", [boot])
+            .map_err(|source| self.read_error(what, source))?;
+        let sql = "SELECT name, plan FROM network ORDER BY name";
+        let rows: Vec<(String, String)> = self.select(what, sql, [])?;
+        let parse = |(name, plan): (String, String)| match row::parse::<NodePlanRow>(&plan) {
+            Ok(plan) => Some((name, plan)),
+            Err(error) => {
+                let quarantine = &self.unreadable_networks;
+                quarantine.add(name, error.to_string(), &self.path);
+                None
+            }
         };
-        let rows = read().map_err(|source| self.read_error("what networks keep", source))?;
-        let parsed =
-            rows.into_iter()
-                .filter_map(|(name, plan)| match row::parse::<NodePlanRow>(&plan) {
-                    Ok(plan) => Some((name, plan)),
-                    Err(error) => {
-                        let quarantine = &self.unreadable_networks;
-                        quarantine.add(name, error.to_string(), &self.path);
-                        None
-                    }
-                });
-        Ok(parsed.collect())
+        Ok(rows.into_iter().filter_map(parse).collect())
     }
 
     /// host-local's directories in which an address was ever taken here.
     pub(crate) fn directories(&self) -> Result<Vec<PathBuf>, JournalError> {
-        let connection = self.lock();
-        let read = || {
-            let mut select = connection.prepare("SELECT path FROM directory ORDER BY path")?;
-            let rows = select.query_map([], |row| row.get::<_, String>(0))?;
-            rows.map(|path| path.map(PathBuf::from))
-                .collect::<Result<Vec<_>, _>>()
-        };
-        read().map_err(|source| self.read_error("host-local's directories", source))
+        let sql = "SELECT path FROM directory ORDER BY path";
+        let rows: Vec<(String,)> = self.select("host-local's directories", sql, [])?;
+        Ok(rows.into_iter().map(|(path,)| path.into()).collect())
     }
 
     /// Moves the write-ahead log into the file; called off the ADD path.
@@ -485,41 +433,40 @@ impl Journal {
         read().map_err(|source| self.read_error("records", source))
     }
 
-    /// A poisoned lock means that a thread panicked: a transaction that it was in is rolled back ([`durable`]).
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn write_error(&self, what: &'static str, source: rusqlite::Error) -> JournalError {
-        self.classify(source, |path, source| JournalError::Write {
-            what,
-            path,
-            source,
-        })
-    }
-
-    fn read_error(&self, what: &'static str, source: rusqlite::Error) -> JournalError {
-        self.classify(source, |path, source| JournalError::Read {
-            what,
-            path,
-            source,
-        })
-    }
-
-    fn classify(
+    /// All rows of a query.
+    fn select<T>(
         &self,
-        source: rusqlite::Error,
-        other: impl FnOnce(PathBuf, rusqlite::Error) -> JournalError,
-    ) -> JournalError {
-        if schema::is_damage(&source) {
-            return JournalError::Damaged {
-                path: self.path.clone(),
-                problem: source.to_string(),
-            };
-        }
-        other(self.path.clone(), source)
+        what: &'static str,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+    ) -> Result<Vec<T>, JournalError>
+    where
+        T: for<'r> TryFrom<&'r rusqlite::Row<'r>, Error = rusqlite::Error>,
+    {
+        let connection = self.lock();
+        let read = || -> rusqlite::Result<Vec<T>> {
+            let mut select = connection.prepare_cached(sql)?;
+            let rows = select.query_map(parameters, |row| T::try_from(row))?;
+            rows.collect()
+        };
+        read().map_err(|source| self.read_error(what, source))
+    }
+
+    fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> rusqlite::Result<usize> {
+        self.lock().prepare_cached(sql)?.execute(parameters)
+    }
+
+    /// A thread that panicked has left no half of a transaction: that is rolled back ([`durable`]).
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        lock(&self.connection)
+    }
+
+    fn write_error(&self, what: &str, source: rusqlite::Error) -> JournalError {
+        JournalError::of(format!("write {what} to"), &self.path, source)
+    }
+
+    fn read_error(&self, what: &str, source: rusqlite::Error) -> JournalError {
+        JournalError::of(format!("read {what} from"), &self.path, source)
     }
 }
 

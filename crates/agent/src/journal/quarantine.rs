@@ -3,12 +3,13 @@
 //! the request and removes them. A network's row is written anew by the next ADD that needs something of it on the node.
 
 use super::{Journal, JournalError, Record, Rows, Stored};
+use crate::sync::lock;
 use plexus_types::{ContainerId, IfName};
 use rusqlite::params;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// What each unreadable row is of, and what is wrong with it.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct Quarantine(Mutex<BTreeMap<String, String>>);
 
 impl Quarantine {
     pub(super) fn add(&self, key: String, problem: String, path: &Path) {
-        let mut rows = self.lock();
+        let mut rows = self.rows();
         if rows.get(&key) != Some(&problem) {
             let path = path.display();
             tracing::error!(key, problem, %path, "a row of the journal cannot be read: it is left alone");
@@ -26,23 +27,23 @@ impl Quarantine {
 
     /// The row is gone or written anew.
     pub(super) fn release(&self, key: &str) {
-        self.lock().remove(key);
+        self.rows().remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        lock(&self.0)
     }
 }
 
 impl Journal {
     /// The rows of requests and addresses that could not be read so far: whose they are, and what is wrong with them.
     pub(crate) fn quarantined(&self) -> BTreeMap<String, String> {
-        self.unreadable.lock().clone()
+        self.unreadable.rows().clone()
     }
 
     /// The networks whose rows could not be read so far, and what is wrong with them.
     pub(crate) fn quarantined_networks(&self) -> BTreeMap<String, String> {
-        self.unreadable_networks.lock().clone()
+        self.unreadable_networks.rows().clone()
     }
 
     /// The addresses that a request has in pools, also one whose row cannot be read.
@@ -51,22 +52,11 @@ impl Journal {
         container: &ContainerId,
         ifname: &IfName,
     ) -> Result<Vec<(String, IpAddr, String)>, JournalError> {
-        let connection = self.lock();
-        let read = || {
-            let mut select = connection.prepare_cached(
-                "SELECT pool, address, owner FROM address WHERE container = ?1 AND ifname = ?2",
-            )?;
-            let key = params![container.as_str(), ifname.as_str()];
-            let rows = select.query_map(key, |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, String>(1)?,
-                    row.get::<_, String>(2)?,
-                ))
-            })?;
-            rows.collect::<Result<Vec<_>, _>>()
-        };
-        let rows = read().map_err(|source| self.read_error("addresses", source))?;
+        let rows: Vec<(String, String, String)> = self.select(
+            "addresses",
+            "SELECT pool, address, owner FROM address WHERE container = ?1 AND ifname = ?2",
+            params![container.as_str(), ifname.as_str()],
+        )?;
         let parsed = rows
             .into_iter()
             .filter_map(|(pool, address, owner)| Some((pool, address.parse().ok()?, owner)));

@@ -22,6 +22,9 @@ use std::path::{Path, PathBuf};
 /// The version of the rows that this agent writes and reads.
 pub(super) const VERSION: i64 = 1;
 
+/// What identifies a record: CNI_CONTAINERID and CNI_IFNAME.
+pub(crate) type Key = (ContainerId, IfName);
+
 /// Where a request is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -64,9 +67,7 @@ pub(crate) struct Stored {
 /// What was decided for one request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
-    /// CNI_CONTAINERID.
     pub container: ContainerId,
-    /// CNI_IFNAME.
     pub ifname: IfName,
     /// `name` of the configuration.
     pub network: NetworkName,
@@ -115,7 +116,6 @@ pub(crate) struct Details {
     pub api_uid: Option<String>,
 }
 
-/// One interface.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AttachmentRecord {
@@ -125,9 +125,7 @@ pub(crate) struct AttachmentRecord {
     /// Which of that reference's interfaces it is.
     #[serde(skip)]
     pub ordinal: u32,
-    /// Its network.
     pub network: NetworkName,
-    /// Its interface.
     pub ifname: IfName,
     /// How the cluster knows the reference; none for an inline configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +149,6 @@ pub(crate) enum BackendRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NativeRecord {
-    /// The provider's name.
     pub provider: String,
     /// Its addresses, with gateways, routes and DNS.
     #[serde(with = "AssignedRow")]
@@ -339,6 +336,10 @@ impl NativeRecord {
 }
 
 impl Record {
+    pub(crate) fn key(&self) -> Key {
+        (self.container.clone(), self.ifname.clone())
+    }
+
     /// Whether something of it is still there after a reboot, and so needs its DEL then.
     pub(crate) fn outlives_reboot(&self) -> bool {
         let mut natives = self.natives().flat_map(|(_, native)| &native.preparations);

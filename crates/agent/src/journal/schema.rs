@@ -62,14 +62,17 @@ CREATE TABLE directory (path TEXT PRIMARY KEY) WITHOUT ROWID;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long somebody else may look at it before it is shared.
 const EXCLUSIVE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The size of a new journal's pages. What is written of a pod with several networks fits its place in one of them: a
+/// smaller page has chains of further ones for it, and each of them is two system calls.
+const PAGE_BYTES: u32 = 8 << 10;
 /// A log of so many pages (64 MiB) is moved into the journal by whoever writes; before that, off the ADD path.
-const LOG_PAGES: u32 = 16 << 10;
+const LOG_PAGES: u32 = (64 << 20) / PAGE_BYTES;
 
 /// Opens, checks and if need be creates the journal. It is ours alone, which saves a system call for each lock; if
 /// somebody looks at it just now, it is shared.
 pub(super) fn open(path: &Path) -> Result<Connection, JournalError> {
     match open_with(path, "EXCLUSIVE", EXCLUSIVE_TIMEOUT) {
-        Err(JournalError::Open { source, .. }) if is_busy(&source) => {
+        Err(JournalError::Sqlite { source, .. }) if is_busy(&source) => {
             tracing::warn!(path = %path.display(), "somebody else has the journal open: it is shared");
             open_with(path, "NORMAL", BUSY_TIMEOUT)
         }
@@ -82,22 +85,16 @@ fn open_with(path: &Path, locking: &str, timeout: Duration) -> Result<Connection
     let prepared = connection
         .busy_timeout(timeout)
         .and_then(|()| prepare(&connection, locking));
-    let format = prepared.map_err(|source| failed(path, source))?;
-    if format > FORMAT {
-        return Err(JournalError::Newer {
-            path: path.to_owned(),
-            found: format,
-            known: FORMAT,
-        });
+    let found = prepared.map_err(|source| failed(path, source))?;
+    if found > FORMAT {
+        let path = path.to_owned();
+        return Err(JournalError::Newer { path, found });
     }
-    if (1..FORMAT).contains(&format) {
-        return Err(JournalError::Older {
-            path: path.to_owned(),
-            found: format,
-            known: FORMAT,
-        });
+    if (1..FORMAT).contains(&found) {
+        let path = path.to_owned();
+        return Err(JournalError::Older { path, found });
     }
-    if format == 0 {
+    if found == 0 {
         let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
         connection
             .execute_batch(&create)
@@ -117,8 +114,8 @@ pub(super) fn checkpoint(connection: &Connection, path: &Path) -> Result<(), Jou
         connection.busy_timeout(BUSY_TIMEOUT)?;
         done
     };
-    run().map_err(|source| JournalError::Write {
-        what: "a checkpoint",
+    run().map_err(|source| JournalError::Sqlite {
+        what: "write a checkpoint to".to_owned(),
         path: path.to_owned(),
         source,
     })
@@ -143,6 +140,8 @@ fn prepare(connection: &Connection, locking: &str) -> rusqlite::Result<i64> {
     connection.set_prepared_statement_cache_capacity(32);
     // Before the log is used: then its index needs no file.
     connection.pragma_update(None, "locking_mode", locking)?;
+    // One that is there keeps what it has.
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
@@ -165,16 +164,7 @@ fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
 }
 
 fn failed(path: &Path, source: rusqlite::Error) -> JournalError {
-    if is_damage(&source) {
-        return JournalError::Damaged {
-            path: path.to_owned(),
-            problem: source.to_string(),
-        };
-    }
-    JournalError::Open {
-        path: path.to_owned(),
-        source,
-    }
+    JournalError::of("open".to_owned(), path, source)
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 
 use super::{Journal, JournalError};
 use crate::failure;
+use crate::sync::lock;
 use plexus_api::cni::Error;
 use plexus_faults::effect;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 impl Journal {
     /// Why nothing can be written, if that is so. Tries a write before it says so again: that a
@@ -57,9 +58,7 @@ impl Journal {
     }
 
     fn remembered(&self) -> MutexGuard<'_, Option<Error>> {
-        self.last_write_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.last_write_error)
     }
 }
 

@@ -4,14 +4,16 @@
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::Record;
+use crate::sync::lock;
 use plexus_api::cni::{Code, DeviceKey, DeviceQuery, Error};
 use plexus_core::attach::Attach;
 use plexus_core::attachment::{Alias, MovedMark};
-use plexus_core::plan::{ALIAS_MARK, Device, HostEnd, ObservedLink, facts_query};
+use plexus_core::plan::{ALIAS_MARK, Device, HostEnd, Link, ObservedLink, Stacked, facts_query};
 use plexus_kernel::{NetlinkError, Socket, Sysfs, observe};
 use plexus_types::{ContainerId, NetworkName};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::Mutex;
 
 /// The devices that requests on their way have claimed, by their index on the node, with the containers.
 #[derive(Debug, Default)]
@@ -27,26 +29,19 @@ pub(crate) struct DeviceClaim<'a> {
 impl Devices {
     /// Claims one; else who has.
     fn claim(&self, index: u32, container: &str) -> Result<DeviceClaim<'_>, String> {
-        match self.lock().entry(index) {
-            std::collections::btree_map::Entry::Occupied(taken) => Err(taken.get().clone()),
-            std::collections::btree_map::Entry::Vacant(free) => {
-                free.insert(container.to_owned());
-                Ok(DeviceClaim {
-                    devices: self,
-                    index,
-                })
-            }
+        let mut claimed = lock(&self.0);
+        if let Some(other) = claimed.get(&index) {
+            return Err(other.clone());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        claimed.insert(index, container.to_owned());
+        let devices = self;
+        Ok(DeviceClaim { devices, index })
     }
 }
 
 impl Drop for DeviceClaim<'_> {
     fn drop(&mut self) {
-        self.devices.lock().remove(&self.index);
+        lock(&self.devices.0).remove(&self.index);
     }
 }
 
@@ -59,11 +54,9 @@ struct Described<'q> {
 impl Described<'_> {
     /// By the name that it has or had, by its MAC, or by where it is in the machine.
     fn fits(&self, device: &Device) -> bool {
-        let is_at = |path: Option<std::path::PathBuf>| {
-            let hardware = device.hardware.as_ref();
-            hardware
-                .zip(path)
-                .is_some_and(|(it, path)| self.sysfs.is_part(it, &path))
+        let is_at = |path: Option<PathBuf>| {
+            let both = device.hardware.as_ref().zip(path);
+            both.is_some_and(|(it, path)| self.sysfs.is_part(it, &path))
         };
         match &self.query.key {
             Some(DeviceKey::Name(name)) => {
@@ -97,8 +90,9 @@ impl Agent {
                     "write \"type\" in place of \"provider\", so that the real plugin runs, or bind the device to the driver of its vendor",
                 ));
             }
+            let device = id;
             tracing::info!(
-                device = id,
+                device,
                 driver,
                 "a program drives the device: the plugin is executed"
             );
@@ -119,10 +113,9 @@ impl Agent {
             query,
             sysfs: Sysfs::default(),
         };
-        let found = self.node.with_socket(|socket| {
-            Ok(self.claimed(socket, &described, network, container.as_str()))
-        });
-        found.map_err(unseen)?
+        let claimed =
+            |socket: &mut Socket| Ok(self.claimed(socket, &described, network, container.as_str()));
+        self.node.with_socket(claimed).map_err(unseen)?
     }
 
     fn claimed(
@@ -135,13 +128,10 @@ impl Agent {
         let mut links = observe::links(socket).map_err(unseen)?;
         // What is stacked on a device has its MAC.
         links.sort_by_key(|link| link.hardware.is_none());
-        let fitting = links
+        let mut devices = links
             .iter()
             .filter_map(|link| Some((link, Device::of(link)?)));
-        let found = fitting
-            .into_iter()
-            .find(|(_, device)| described.fits(device));
-        let Some((link, device)) = found else {
+        let Some((link, device)) = devices.find(|(_, device)| described.fits(device)) else {
             return match self.holder(described)? {
                 Some(holder) => Err(held(&query_text(described.query), &holder)),
                 None => Ok(None),
@@ -167,43 +157,32 @@ impl Agent {
         network: &NetworkName,
         (link, all): (&ObservedLink, &[ObservedLink]),
     ) -> Result<(), Error> {
+        let refused = |why: &str, next: &str| Err(refused(network, link, why, next));
         if let Some(mark) = link.alias.as_deref().filter(|mark| is_ours(mark)) {
             let alias = Alias::parse(mark).filter(|_| MovedMark::of(mark).is_some());
-            let Some(alias) = alias else {
+            let Some(Alias { container, .. }) = alias else {
                 let next = "name a device that Plexus has not made";
-                return Err(refused(
-                    network,
-                    link,
-                    "is part of a network of Plexus",
-                    next,
-                ));
+                return refused("is part of a network of Plexus", next);
             };
-            let holder = format!(
-                "container {}, which is gone: it is on its way back",
-                alias.container
-            );
+            let holder = format!("container {container}, which is gone: it is on its way back");
             return Err(held(&link.name, &holder));
         }
         if let Some(master) = link.master {
             let master = all.iter().find(|other| other.index == master);
             let master = master.map_or("another link", |master| master.name.as_str());
             let why = format!("is a port of {master}, and could not be given back as such");
-            return Err(refused(network, link, &why, "take it out of there first"));
+            return refused(&why, "take it out of there first");
         }
         if let Some(carried) = self.carried_by(link, all)? {
             let why = format!("carries {carried}, which would lose it");
-            return Err(refused(
-                network,
-                link,
-                &why,
-                "remove what is on it first, or name another device",
-            ));
+            let next = "remove what is on it first, or name another device";
+            return refused(&why, next);
         }
         let mut uplink = self.uplink.get(socket).map_err(unseen)?;
         while let Some(above) = uplink {
             if above.index == link.index {
                 let why = "has the node's default route: the node would be cut off";
-                return Err(refused(network, link, why, "name another device"));
+                return refused(why, "name another device");
             }
             let below = above.parent.filter(|_| !above.parent_elsewhere);
             uplink = all
@@ -214,11 +193,9 @@ impl Agent {
         let own = self.node_addresses();
         let addresses = observe::addresses_of(socket, link.index).map_err(unseen)?;
         if let Some(own) = addresses.iter().find(|one| own.contains(&one.net.addr())) {
-            let why = format!(
-                "has the node's address {}: the node would be cut off",
-                own.net
-            );
-            return Err(refused(network, link, &why, "name another device"));
+            let net = own.net;
+            let why = format!("has the node's address {net}: the node would be cut off");
+            return refused(&why, "name another device");
         }
         Ok(())
     }
@@ -236,31 +213,30 @@ impl Agent {
         if let Some(other) = all.iter().find(is_on_it) {
             return Ok(Some(format!("the node's link {}", other.name)));
         }
-        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
-        let mut records = stored.iter().map(|stored| &stored.record);
-        let record = records.find(|record| {
-            let mut stacked = record.links().filter_map(|link| link.kind.stacked());
-            record.boot == self.boot && stacked.any(|one| one.parent.index == link.index)
-        });
-        Ok(record.map(|record| format!("an interface of {}", holder_text(record))))
+        let is_its = |one: &Stacked| one.parent.index == link.index;
+        let holder = self.pod_with(|link| link.kind.stacked().is_some_and(is_its))?;
+        Ok(holder.map(|holder| format!("an interface of {holder}")))
     }
 
     /// The pod that has the device, by the journal.
     fn holder(&self, described: &Described<'_>) -> Result<Option<String>, Error> {
-        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
-        let mut records = stored.iter().map(|stored| &stored.record);
-        let record = records.find(|record| {
-            let mut devices = record.links().filter_map(|link| link.kind.moved());
-            record.boot == self.boot && devices.any(|device| described.fits(device))
-        });
-        Ok(record.map(holder_text))
+        let is_its = |device: &Device| described.fits(device);
+        self.pod_with(|link| link.kind.moved().is_some_and(is_its))
     }
-}
 
-fn holder_text(record: &Record) -> String {
-    match &record.details.pod {
-        Some(pod) => format!("pod {pod} (container {})", record.container),
-        None => format!("container {}", record.container),
+    /// The pod that has such a link, by the journal.
+    fn pod_with(&self, is_it: impl Fn(&Link) -> bool) -> Result<Option<String>, Error> {
+        let stored = self.stored()?;
+        let mut records = stored.iter().map(|stored| &stored.record);
+        let record = records.find(|record| record.boot == self.boot && record.links().any(&is_it));
+        Ok(record.map(
+            |Record {
+                 container, details, ..
+             }| match &details.pod {
+                Some(pod) => format!("pod {pod} (container {container})"),
+                None => format!("container {container}"),
+            },
+        ))
     }
 }
 
@@ -270,10 +246,8 @@ fn is_ours(alias: &str) -> bool {
 }
 
 fn query_text(query: &DeviceQuery) -> String {
-    query
-        .key
-        .as_ref()
-        .map_or_else(String::new, ToString::to_string)
+    let key = query.key.as_ref();
+    key.map_or_else(String::new, ToString::to_string)
 }
 
 fn refused(network: &NetworkName, link: &ObservedLink, why: &str, next: &str) -> Error {
@@ -289,10 +263,7 @@ fn held(device: &str, holder: &str) -> Error {
 }
 
 fn unseen(error: NetlinkError) -> Error {
-    failure::failed(
-        &error,
-        "is the agent allowed to use netlink (CAP_NET_ADMIN)?",
-    )
+    failure::netlink(&error)
 }
 
 #[cfg(test)]
@@ -308,6 +279,6 @@ mod tests {
         drop(claim);
         drop(devices.claim(7, "c2").unwrap());
         drop(other);
-        assert!(devices.lock().is_empty());
+        assert!(lock(&devices.0).is_empty());
     }
 }

@@ -4,7 +4,9 @@
 
 use crate::agent::Agent;
 use crate::background::task::Run;
+use crate::cluster::Cluster;
 use crate::failure;
+use crate::sync::lock;
 use plexus_api::cni::Error;
 use plexus_core::fabric;
 use plexus_core::plan::{Bridge, NodePlan, Router};
@@ -21,13 +23,13 @@ impl Agent {
         let Some(cluster) = self.cluster.get().filter(|cluster| cluster.synced()) else {
             return;
         };
-        let seen = cluster.fabric();
+        let known = cluster.fabric();
         let (routes, unreachable) =
-            fabric::block_routes(&self.options.node, &seen.nodes, &seen.routed);
+            fabric::block_routes(&self.options.node, &known.nodes, &known.routed);
         for what in unreachable {
             tracing::warn!(what, "a block of another node cannot be reached");
         }
-        let own = fabric::own(&self.options.node, &seen.routed);
+        let own = fabric::own(&self.options.node, &known.routed);
         match plexus_kernel::fabric::set_routes(&self.node, &routes, &own) {
             Ok(0) => {}
             Ok(changes) => tracing::info!(changes, "routes to other nodes' blocks"),
@@ -36,11 +38,15 @@ impl Agent {
                 "cannot set routes to other nodes' blocks"
             ),
         }
-        if seen.nodes.iter().any(|node| node.name != self.options.node) {
+        if known
+            .nodes
+            .iter()
+            .any(|node| node.name != self.options.node)
+        {
             self.guard_tunnels();
         }
-        let said = seen.nodes.iter().flat_map(|node| node.addresses.clone());
-        let peers: Vec<_> = said.chain(self.node_addresses()).collect();
+        let others = known.nodes.iter().flat_map(|node| node.addresses.clone());
+        let peers: Vec<_> = others.chain(self.node_addresses()).collect();
         match nft::guard::set_peers(&self.node, &peers) {
             Ok(0) => {}
             Ok(changes) => tracing::info!(changes, "nodes that tunnels lead to"),
@@ -78,15 +84,12 @@ impl Agent {
         let Some(cluster) = self.cluster.get() else {
             return Ok(());
         };
-        let _alone = self
-            .fabric_lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let seen = cluster.fabric();
-        let blocks = seen.overlay.get(&router.uid).cloned().unwrap_or_default();
+        let _alone = lock(&self.fabric_lock);
+        let known = cluster.fabric();
+        let blocks = known.overlay.get(&router.uid).cloned().unwrap_or_default();
         let here = &self.options.node;
         let (remotes, unreachable) =
-            fabric::remotes(&router.uid, here, router.local, &seen.nodes, &blocks);
+            fabric::remotes(&router.uid, here, router.local, &known.nodes, &blocks);
         for what in unreachable {
             tracing::warn!(what, "a block of another node cannot be reached");
         }
@@ -97,35 +100,27 @@ impl Agent {
     }
 
     fn routers(&self) -> Vec<Router> {
-        let known_plans = self.node_state.lock();
-        known_plans
-            .values()
-            .flat_map(|plan| plan.routers.clone())
-            .collect()
+        let plans = self.node_state.lock();
+        let routers = plans.values().flat_map(|plan| &plan.routers);
+        routers.cloned().collect()
     }
 
     /// A network that the API server no longer has and no pod here uses keeps nothing here.
     fn remove_routers_of_the_gone(&self) {
-        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
+        let Some(cluster) = self.live_cluster() else {
             return;
         };
-        let Ok(there) = plexus_kernel::router::list(&self.options.routers()) else {
-            return;
-        };
+        let there = plexus_kernel::router::list(&self.options.routers()).unwrap_or_default();
         if there.is_empty() {
             return;
         }
         let _alone = self.routers.write().unwrap_or_else(PoisonError::into_inner);
         let networks = cluster.networks();
-        let mut wanted: BTreeSet<RouterName> = networks
-            .iter()
-            .map(|network| RouterName::of(&network.uid))
-            .collect();
-        let Some(used) = self.routers_in_use() else {
+        let Some(mut needed) = self.routers_in_use() else {
             return;
         };
-        wanted.extend(used);
-        for name in there.iter().filter(|name| !wanted.contains(name)) {
+        needed.extend(networks.iter().map(|network| RouterName::of(&network.uid)));
+        for name in there.iter().filter(|name| !needed.contains(name)) {
             self.remove_router(name);
         }
     }
@@ -133,7 +128,7 @@ impl Agent {
     /// As for routers: a network that is gone masquerades nothing, and has no bridge and no gateway. Those that are no
     /// objects of the API may be back any time.
     fn remove_node_plans_of_the_gone(&self) {
-        let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) else {
+        let Some(cluster) = self.live_cluster() else {
             return;
         };
         let networks = cluster.networks();
@@ -151,11 +146,9 @@ impl Agent {
         if over.is_empty() {
             return;
         }
-        let stored = self.journal().ok().and_then(|journal| journal.all().ok());
-        let Some(stored) = stored else { return };
-        if !self.is_journal_readable() {
+        let Ok(Some(stored)) = self.stored_if_readable() else {
             return;
-        }
+        };
         for (used, _) in stored.iter().flat_map(|one| one.record.node_plans()) {
             over.remove(&used);
         }
@@ -188,16 +181,20 @@ impl Agent {
             let one = plexus_kernel::clear::bridge_of_network(&self.node, bridge, &others);
             removed.extend(one.map_err(|e| failure::chain(&e))?);
         }
-        journal
-            .delete_node_plan(network)
-            .map_err(|e| failure::chain(&e))?;
+        let deleted = journal.delete_node_plan(network);
+        deleted.map_err(|error| failure::chain(&error))?;
         self.node_state.lock().remove(network);
         Ok((rules, removed.join(", ")))
     }
 
+    /// The cluster, if its list of networks is complete.
+    fn live_cluster(&self) -> Option<&Cluster> {
+        self.cluster.get().filter(|cluster| cluster.is_live())
+    }
+
     /// The same for its addresses, which were counted as long as it was there.
     fn forget_pools_of_the_gone(&self) {
-        if let Some(cluster) = self.cluster.get().filter(|cluster| cluster.is_live()) {
+        if let Some(cluster) = self.live_cluster() {
             let networks = cluster.networks();
             let there = networks.iter().map(|network| network.uid.clone());
             self.addresses.forget_all_but(&there.collect());
@@ -208,45 +205,36 @@ impl Agent {
         let Ok(journal) = self.journal() else { return };
         let has = |plan: &NodePlan| plan.routers.iter().any(|router| router.name == *name);
         let _alone = self.node_state.changing();
-        let keepers: Vec<(NetworkName, NodePlan)> = {
-            let known_plans = self.node_state.lock();
-            let keepers = known_plans.iter().filter(|(_, plan)| has(plan));
-            let without = |plan: &NodePlan| plan.without_router(name);
-            keepers
-                .map(|(network, plan)| (network.clone(), without(plan)))
-                .collect()
+        let without = |(network, plan): (&NetworkName, &NodePlan)| {
+            has(plan).then(|| (network.clone(), plan.without_router(name)))
         };
+        let changed: Vec<_> = self.node_state.lock().iter().filter_map(without).collect();
         if let Err(error) = plexus_kernel::router::remove(&self.node, name) {
             tracing::error!(router = %name, error = failure::chain(&error), "cannot remove a router");
             return;
         }
         tracing::info!(router = %name, "the network is gone: its router is removed");
-        for (network, plan) in keepers {
-            let written = if plan.is_empty() {
-                journal.delete_node_plan(&network)
-            } else {
-                journal.put_node_plan(&network, &self.boot, &plan)
+        for (network, plan) in changed {
+            let written = match plan.is_empty() {
+                true => journal.delete_node_plan(&network),
+                false => journal.put_node_plan(&network, &self.boot, &plan),
             };
             if let Err(error) = written {
                 let error = failure::chain(&error);
                 tracing::error!(error, "cannot journal that a router is removed");
                 continue;
             }
-            let mut known_plans = self.node_state.lock();
-            if plan.is_empty() {
-                known_plans.remove(&network);
-            } else {
-                known_plans.insert(network, plan);
-            }
+            let mut plans = self.node_state.lock();
+            match plan.is_empty() {
+                true => plans.remove(&network),
+                false => plans.insert(network, plan),
+            };
         }
     }
 
     /// None if the journal cannot tell.
     fn routers_in_use(&self) -> Option<BTreeSet<RouterName>> {
-        let stored = self.journal().ok()?.all().ok()?;
-        if !self.is_journal_readable() {
-            return None;
-        }
+        let stored = self.stored_if_readable().ok()??;
         let plans = stored.iter().flat_map(|one| one.record.node_plans());
         let routers = plans.flat_map(|(_, plan)| &plan.routers);
         Some(routers.map(|router| router.name.clone()).collect())

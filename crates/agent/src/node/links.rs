@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Links<'a> {
     agent: &'a Agent,
     container: ContainerId,
-    seen: BTreeMap<IfName, Option<LinkFacts>>,
+    known: BTreeMap<IfName, Option<LinkFacts>>,
     /// The devices that are its alone.
     pub(crate) claims: Vec<DeviceClaim<'a>>,
 }
@@ -26,20 +26,19 @@ impl<'a> Links<'a> {
         Self {
             agent,
             container: container.clone(),
-            seen: BTreeMap::new(),
+            known: BTreeMap::new(),
             claims: Vec::new(),
         }
     }
 
     /// The facts of one attachment. Refuses what this kernel cannot do.
-    pub(crate) fn facts(&mut self, wanted: &NativeSpec) -> Result<Facts, Error> {
-        self.agent
-            .require_features(&wanted.native, &wanted.network)?;
+    pub(crate) fn facts(&mut self, spec: &NativeSpec) -> Result<Facts, Error> {
+        self.agent.require_features(&spec.native, &spec.network)?;
         let agent = self.agent;
-        let query = plan::facts_query(&wanted.native);
+        let query = plan::facts_query(&spec.native);
         let mut device = None;
         if let Some(query) = query.device
-            && let Some((found, claim)) = agent.device(query, &wanted.network, &self.container)?
+            && let Some((found, claim)) = agent.device(query, &spec.network, &self.container)?
         {
             device = Some(found);
             self.claims.push(claim);
@@ -62,12 +61,7 @@ impl<'a> Links<'a> {
                 device,
             })
         });
-        looked.map_err(|error: NetlinkError| {
-            failure::failed(
-                &error,
-                "is the agent allowed to use netlink (CAP_NET_ADMIN)?",
-            )
-        })
+        looked.map_err(|error: NetlinkError| failure::netlink(&error))
     }
 
     fn named(
@@ -75,11 +69,11 @@ impl<'a> Links<'a> {
         socket: &mut Socket,
         name: &IfName,
     ) -> Result<Option<LinkFacts>, NetlinkError> {
-        if let Some(facts) = self.seen.get(name) {
+        if let Some(facts) = self.known.get(name) {
             return Ok(facts.clone());
         }
         let facts = link_facts(observe::link_by_name(socket, name.as_str())?);
-        self.seen.insert(name.clone(), facts.clone());
+        self.known.insert(name.clone(), facts.clone());
         Ok(facts)
     }
 }

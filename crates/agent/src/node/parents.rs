@@ -5,13 +5,14 @@
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{AttachmentRecord, Record};
+use crate::sync::lock;
 use plexus_api::cni::{Code, Error};
 use plexus_core::plan::{Link, Stacked};
 use plexus_kernel::observe;
 use plexus_types::IfName;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// For each parent, by its index, a link of the only sort that is journaled there. One that is gone may be named: then
 /// the next of another sort looks anew.
@@ -22,12 +23,6 @@ type Sorts = BTreeMap<u32, Stacked>;
 
 /// Nobody else begins a link that could change others.
 pub(crate) type Held<'a> = MutexGuard<'a, Sorts>;
-
-/// A link that is on the same parent.
-struct Holder {
-    link: Stacked,
-    who: String,
-}
 
 impl Agent {
     /// Refuses links that would change others on their parent. Nobody else may begin such a link while the answer is
@@ -46,8 +41,7 @@ impl Agent {
         if links.peek().is_none() {
             return Ok(None);
         }
-        let sorts = self.parents.0.lock();
-        let mut sorts = sorts.unwrap_or_else(PoisonError::into_inner);
+        let mut sorts = lock(&self.parents.0);
         for (link, stacked) in links {
             let known = sorts.get(&stacked.parent.index);
             if known.is_some_and(|known| stacked.conflict(known).is_none()) {
@@ -65,15 +59,13 @@ impl Agent {
     pub(crate) fn in_the_way(&self, record: &Record, link: &Link) -> Option<Error> {
         let stacked = link.kind.stacked()?;
         let mut holders = self.holders(record, &link.name, stacked).into_iter();
-        let (holder, why) = holders.find_map(|holder| {
-            let why = stacked.conflict(&holder.link)?;
-            Some((holder, why))
+        let (other, owner, why) = holders.find_map(|(other, owner)| {
+            let why = stacked.conflict(&other)?;
+            Some((other, owner, why))
         })?;
         let parent = &stacked.parent.name;
-        let text = format!(
-            "{stacked} cannot be on {parent}, which carries {} for {}: {why}",
-            holder.link, holder.who
-        );
+        let text =
+            format!("{stacked} cannot be on {parent}, which carries {other} for {owner}: {why}");
         let next = format!(
             "name another master than {parent}, or make both alike; else remove the other first"
         );
@@ -81,40 +73,39 @@ impl Agent {
         Some(failure::at(format!("interface {}", link.name), error))
     }
 
-    /// Who is on the parent of `stacked`: by the journal, with what this request has begun, and in the node's namespace.
-    fn holders(&self, record: &Record, ifname: &IfName, stacked: &Stacked) -> Vec<Holder> {
-        let mut holders = Vec::new();
-        let stored = self.journal().ok().and_then(|journal| journal.all().ok());
-        let stored = stored.unwrap_or_default();
-        let key = |record: &Record| (record.container.clone(), record.ifname.clone());
+    /// The links on the parent of `stacked`, and who has them: by the journal, with what this request has begun, and in
+    /// the node's namespace.
+    fn holders(
+        &self,
+        record: &Record,
+        ifname: &IfName,
+        stacked: &Stacked,
+    ) -> Vec<(Stacked, String)> {
+        let parent = &stacked.parent;
+        let stored = self.stored().unwrap_or_default();
         let others = stored.iter().map(|stored| &stored.record);
-        let others = others.filter(|other| other.boot == self.boot && key(other) != key(record));
+        let others = others.filter(|other| other.boot == self.boot && other.key() != record.key());
         let others = others.flat_map(|other| other.attachments.iter().map(move |one| (other, one)));
         let own = record.attachments.iter().map(|one| (record, one));
         let own = own.filter(|(_, one)| one.ifname != *ifname);
-        for (record, attachment) in others.chain(own) {
-            let link = attachment.link().and_then(|link| link.kind.stacked());
-            if let Some(link) = link.filter(|link| link.parent.index == stacked.parent.index) {
-                let (link, who) = (link.clone(), who(record, attachment));
-                holders.push(Holder { link, who });
-            }
-        }
+        let journaled = others.chain(own).filter_map(|(record, attachment)| {
+            let link = attachment.link()?.kind.stacked()?;
+            (link.parent.index == parent.index)
+                .then(|| (link.clone(), owner_text(record, attachment)))
+        });
         let links = self.node.with_socket(observe::links).unwrap_or_default();
-        let here = |parent| parent == Some(stacked.parent.index);
-        for link in links
+        let on_parent = links
             .iter()
-            .filter(|link| here(link.parent) && !link.parent_elsewhere)
-        {
-            if let Some(found) = Stacked::observed(link, &stacked.parent.name) {
-                let who = format!("the node's own link {}", link.name);
-                holders.push(Holder { link: found, who });
-            }
-        }
-        holders
+            .filter(|link| link.parent == Some(parent.index) && !link.parent_elsewhere);
+        let on_node = on_parent.filter_map(|link| {
+            let text = format!("the node's own link {}", link.name);
+            Some((Stacked::observed(link, &parent.name)?, text))
+        });
+        journaled.chain(on_node).collect()
     }
 }
 
-fn who(record: &Record, attachment: &AttachmentRecord) -> String {
+fn owner_text(record: &Record, attachment: &AttachmentRecord) -> String {
     let pod = record.details.pod.as_ref();
     let pod = pod.map_or_else(String::new, |pod| format!(" (pod {pod})"));
     format!(

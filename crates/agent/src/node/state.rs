@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::failure;
+use crate::sync::lock;
 use plexus_api::cni::{Code, Error, Native};
 use plexus_core::plan::{self, NodePlan, PodPlan};
 use plexus_kernel::{nft, node, pod};
@@ -18,19 +19,18 @@ pub(crate) struct NodeState {
 
 impl NodeState {
     pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<NetworkName, NodePlan>> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.plans)
     }
 
     /// Held while something is journaled, made and remembered.
     pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.changing)
     }
 
     fn has(&self, network: &NetworkName, plan: &NodePlan) -> bool {
         let plans = self.lock();
-        plans
-            .get(network)
-            .is_some_and(|known_plans| known_plans.renewed_by(plan) == *known_plans)
+        let known = plans.get(network);
+        known.is_some_and(|known| known.renewed_by(plan) == *known)
     }
 }
 
@@ -45,6 +45,7 @@ impl Agent {
             let known = self.node_state.has(network, plan);
             // Two pods that bring something new at once must not forget each other's.
             let alone = (!known).then(|| self.node_state.changing());
+            let at = |error| failure::at(format!("network {network}"), error);
             let before = self.node_state.lock().get(network).cloned();
             let after = match &before {
                 Some(before) => before.renewed_by(plan),
@@ -52,41 +53,45 @@ impl Agent {
             };
             let journal = self.journal()?;
             if !known {
-                let known_plans = journal.put_node_plan(network, &self.boot, &after);
-                known_plans.map_err(|e| failure::journal(&e))?;
+                journal.put_node_plan(network, &self.boot, &after)?;
             }
-            let over = before.as_ref().filter(|b| b.masquerades_more_than(&after));
-            let made = match over {
-                Some(_) => nft::remove(&self.node, network).map_err(|e| failure::chain(&e)),
-                None => Ok(0),
-            };
-            let made = made.and_then(|_| {
-                let made = node::ensure(plan, &self.node);
-                made.map_err(|error| failure::chain(&error))
-            });
-            if let Err(error) = made {
-                if !known {
-                    // What the network really keeps is what the next agent must restore.
-                    let put_back = match &before {
-                        Some(before) => journal.put_node_plan(network, &self.boot, before),
-                        None => journal.delete_node_plan(network),
-                    };
-                    put_back.map_err(|e| failure::journal(&e))?;
+            let is_over = before
+                .as_ref()
+                .is_some_and(|before| before.masquerades_more_than(&after));
+            if let Err(error) = self.make_on_node(network, plan, is_over) {
+                // What the network really has is what the next agent must restore.
+                match &before {
+                    _ if known => {}
+                    Some(before) => journal.put_node_plan(network, &self.boot, before)?,
+                    None => journal.delete_node_plan(network)?,
                 }
-                let next = "correct the cause and repeat the ADD";
-                let failed = Error::new(Code::Failed, error, next);
-                return Err(failure::at(format!("network {network}"), failed));
+                return Err(at(error));
             }
             if !known {
                 for router in &plan.routers {
-                    self.connect(router)
-                        .map_err(|error| failure::at(format!("network {network}"), error))?;
+                    self.connect(router).map_err(at)?;
                 }
                 self.node_state.lock().insert(network.clone(), after);
             }
             drop(alone);
         }
         Ok(())
+    }
+
+    /// Makes what a network needs on the node; without the rules that it has, if they masquerade too much.
+    fn make_on_node(
+        &self,
+        network: &NetworkName,
+        plan: &NodePlan,
+        is_over: bool,
+    ) -> Result<(), Error> {
+        let next = "correct the cause and repeat the ADD";
+        if is_over {
+            nft::remove(&self.node, network).map_err(|error| failure::failed(&error, next))?;
+        }
+        let made = node::ensure(plan, &self.node);
+        made.map(drop)
+            .map_err(|error| failure::failed(&error, next))
     }
 
     /// Compares what was read back with what was planned.
@@ -100,12 +105,10 @@ impl Agent {
             return Ok(());
         }
         let text: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        let text = text.join("; ");
         Err(Error::new(
             Code::Failed,
-            format!(
-                "what was made is not what the kernel shows: {}",
-                text.join("; ")
-            ),
+            format!("what was made is not what the kernel shows: {text}"),
             "is another program changing the container's interfaces? repeat the ADD",
         ))
     }

@@ -2,11 +2,12 @@
 //! link that has it. Looked up once in a while.
 
 use crate::agent::Agent;
+use crate::sync::lock;
 use plexus_core::plan::Underlay;
 use plexus_kernel::observe::{self, What};
 use plexus_kernel::{NetlinkError, Socket};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long an answer is good for.
@@ -21,18 +22,15 @@ impl Agent {
     pub(crate) fn node_addresses(&self) -> Vec<IpAddr> {
         let given = self.options.kubernetes.as_ref().map(|k| k.node_ips.clone());
         let node = self.cluster.get().and_then(|cluster| cluster.own_node());
-        let of_node = node.map(|node| node.addresses).unwrap_or_default();
+        let of_node = node.map(|node| node.addresses.clone());
+        let of_node = of_node.unwrap_or_default();
         chosen(&given.unwrap_or_default(), &of_node)
     }
 
     /// The first of them that a link has; none if the node does not know its address yet.
     pub(crate) fn underlay(&self, socket: &mut Socket) -> Result<Option<Underlay>, NetlinkError> {
-        let mut seen = self
-            .underlay
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some((when, underlay)) = &*seen
+        let mut cached = lock(&self.underlay.0);
+        if let Some((when, underlay)) = &*cached
             && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(Some(underlay.clone()));
@@ -54,7 +52,7 @@ impl Agent {
                 mtu: link.mtu,
             })
         });
-        *seen = found.clone().map(|underlay| (Instant::now(), underlay));
+        *cached = found.clone().map(|underlay| (Instant::now(), underlay));
         Ok(found)
     }
 }

@@ -1,9 +1,10 @@
 //! The link by which the node reaches the world: routed pods take its MTU. Finding it means
 //! reading all routes, of which every pod has some, so it is looked up once in a while.
 
+use crate::sync::lock;
 use plexus_core::plan::ObservedLink;
 use plexus_kernel::{NetlinkError, Socket, observe};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long an answer is good for.
@@ -16,14 +17,14 @@ pub(crate) struct Uplink(Mutex<Option<(Instant, Option<ObservedLink>)>>);
 impl Uplink {
     /// The link; none if the node has no default route.
     pub(crate) fn get(&self, socket: &mut Socket) -> Result<Option<ObservedLink>, NetlinkError> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((when, link)) = &*seen
+        let mut cached = lock(&self.0);
+        if let Some((when, link)) = &*cached
             && when.elapsed() < CACHE_LIFETIME
         {
             return Ok(link.clone());
         }
         let link = observe::default_route_link(socket)?;
-        *seen = Some((Instant::now(), link.clone()));
+        *cached = Some((Instant::now(), link.clone()));
         Ok(link)
     }
 }

@@ -5,7 +5,7 @@ use crate::addresses::Addresses;
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{
-    AttachmentRecord, BackendRecord, Details, Journal, JournalError, NativeRecord, Record,
+    AttachmentRecord, BackendRecord, Details, Journal, JournalError, Key, NativeRecord, Record,
 };
 use crate::span;
 use crate::verb::del::log_warnings;
@@ -21,8 +21,6 @@ use plexus_kernel::observe::{self, What};
 use plexus_kernel::{Netns, NodeSide, Socket, pod, scan};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName, RouterName};
 use std::collections::{BTreeMap, BTreeSet};
-
-type Key = (ContainerId, IfName);
 
 impl Agent {
     /// Looks through every namespace that can be seen.
@@ -48,7 +46,7 @@ impl Agent {
                 Ok(stored) => stored.is_some(),
                 // Its addresses are reserved all the same, and its DEL needs no record.
                 Err(JournalError::Unreadable { .. }) => true,
-                Err(error) => return Err(failure::journal(&error)),
+                Err(error) => return Err(error.into()),
             };
             let _span = span::of_container("adopt", &container, &ifname).entered();
             if !is_known && let Err(error) = self.adopt_one(container, ifname, &links) {
@@ -126,10 +124,7 @@ impl Agent {
             .pool_addresses()
             .into_iter()
             .try_for_each(|(pool, address, owner)| self.addresses.replay(pool, address, &owner));
-        let adopted = reserved.and_then(|()| {
-            let journal = self.journal()?;
-            journal.adopt(&record).map_err(|e| failure::journal(&e))
-        });
+        let adopted = reserved.and_then(|()| Ok(self.journal()?.adopt(&record)?));
         adopted.inspect_err(|_| {
             for attachment in &record.attachments {
                 self.addresses.forget(&record, attachment);
@@ -139,19 +134,17 @@ impl Agent {
 
     /// The marks of the node's ends of veths, in the node's namespace and in the routers.
     fn marked_ends(&self) -> BTreeSet<String> {
+        let marks = |netns: &Netns| {
+            let (links, _) = marked_links(netns);
+            links.into_iter().filter_map(|link| link.alias)
+        };
         let routers = plexus_kernel::router::list(&self.options.routers()).unwrap_or_default();
         let routers = routers
             .iter()
             .filter_map(|name| self.node.router(name).ok());
-        let mut ends: BTreeSet<String> = routers.flat_map(|netns| marks(&netns)).collect();
-        ends.extend(marks(self.node.netns()));
-        ends
+        let in_routers = routers.flat_map(|netns| marks(&netns));
+        in_routers.chain(marks(self.node.netns())).collect()
     }
-}
-
-fn marks(netns: &Netns) -> Vec<String> {
-    let (links, _) = marked_links(netns);
-    links.into_iter().filter_map(|link| link.alias).collect()
 }
 
 /// A link of a pod with our mark.
@@ -177,10 +170,8 @@ impl MarkedLink {
         if alias.ifname != link.name {
             return None;
         }
-        let key = (
-            alias.container.parse().ok()?,
-            alias.cni_ifname.parse().ok()?,
-        );
+        let container = alias.container.parse().ok()?;
+        let cni_ifname = alias.cni_ifname.parse().ok()?;
         let is_its = |rule: &&ObservedRule| {
             let mut addresses = alias.addresses.iter();
             rule.priority == RULE_PRIORITY && addresses.any(|net| net.addr() == rule.from.addr())
@@ -190,21 +181,16 @@ impl MarkedLink {
             table: rule.table,
             priority: rule.priority,
         });
-        let rules = rules.collect();
-        let network = alias.network.parse().ok()?;
-        let ifname = alias.ifname.parse().ok()?;
-        Some((
-            key,
-            Self {
-                link,
-                netns: netns.to_owned(),
-                cookie,
-                network,
-                ifname,
-                alias,
-                rules,
-            },
-        ))
+        let marked = Self {
+            rules: rules.collect(),
+            netns: netns.to_owned(),
+            cookie,
+            network: alias.network.parse().ok()?,
+            ifname: alias.ifname.parse().ok()?,
+            link,
+            alias,
+        };
+        Some(((container, cni_ifname), marked))
     }
 
     /// Whether the node's side says the same: a pod may write what it likes on links of its own, and
@@ -223,17 +209,11 @@ impl MarkedLink {
 
     fn native(&self, link: Option<Link>, addresses: &Addresses) -> NativeRecord {
         let pool = PoolKey::from_word(&self.alias.pool, &self.network);
-        let ips = self.alias.addresses.iter();
-        let assigned = Assigned {
-            ips: ips
-                .map(|address| AssignedIp {
-                    address: *address,
-                    gateway: None,
-                })
-                .collect(),
-            ..Assigned::default()
-        };
-        let lease = pool.map(|key| match key.ipam.as_str() {
+        let ips = self.alias.addresses.iter().map(|address| AssignedIp {
+            address: *address,
+            gateway: None,
+        });
+        let lease = pool.and_then(|key| match key.ipam.as_str() {
             "host-local" => Some(Lease::HostLocal {
                 directory: addresses.directory(key.data_dir.as_ref(), &key.network),
                 ifname: self.ifname.clone(),
@@ -244,8 +224,11 @@ impl MarkedLink {
         let provider = link.as_ref().and_then(|link| plan::provider_of(&link.kind));
         NativeRecord {
             provider: provider.unwrap_or("none").to_owned(),
-            addresses: assigned,
-            lease: lease.flatten(),
+            addresses: Assigned {
+                ips: ips.collect(),
+                ..Assigned::default()
+            },
+            lease,
             preparations: Vec::new(),
             link,
             node: NodePlan::default(),
@@ -310,12 +293,10 @@ fn marked_links(netns: &Netns) -> (Vec<ObservedLink>, Vec<ObservedRule>) {
         rules: (true, true),
         ..What::LINKS
     };
-    let seen = Socket::open_in(netns).and_then(|mut socket| observe::observe(&mut socket, what));
-    let mut seen = seen.unwrap_or_default();
-    seen.links.retain(|link| {
-        link.alias
-            .as_deref()
-            .is_some_and(|alias| Alias::parse(alias).is_some())
-    });
-    (seen.links, seen.rules)
+    let observed =
+        Socket::open_in(netns).and_then(|mut socket| observe::observe(&mut socket, what));
+    let mut observed = observed.unwrap_or_default();
+    let is_marked = |link: &ObservedLink| Alias::parse(link.alias.as_deref()?);
+    observed.links.retain(|link| is_marked(link).is_some());
+    (observed.links, observed.rules)
 }

@@ -35,10 +35,8 @@ impl Agent {
     /// Removes what shims left that died while they wrote.
     pub(crate) fn sweep_queue(&self) {
         if let Err(error) = queue::sweep(&queue::dir(&self.options.socket)) {
-            tracing::warn!(
-                error = queue::describe(&error),
-                "cannot remove what dead shims left"
-            );
+            let error = queue::describe(&error);
+            tracing::warn!(error, "cannot remove what dead shims left");
         }
     }
 
@@ -50,10 +48,8 @@ impl Agent {
         mut step: impl FnMut(String),
     ) -> Result<Option<Instant>, String> {
         let directory = queue::dir(&self.options.socket);
-        let names = queue::list(&directory).map_err(|error| {
-            let error = queue::describe(&error);
-            format!("cannot read the queue of DELs: {error}")
-        })?;
+        let names = queue::list(&directory)
+            .map_err(|e| format!("cannot read the queue of DELs: {}", queue::describe(&e)))?;
         backoff.keep_only(|name| names.binary_search(name).is_ok());
         let mut busy = None;
         for name in names {
@@ -80,18 +76,18 @@ impl Agent {
         if !directory.exists() {
             return Ok(());
         }
-        for name in queue::list(&directory).map_err(|error| unusable(&error))? {
-            if queue::may_concern(&name, container.as_str()) {
-                let Some(body) = body(&directory, &name)? else {
-                    continue;
-                };
-                match read(&body) {
-                    Ok(queued) if queued.0.container()? == container => {
-                        self.run_queued(&directory, &name, &queued)?;
-                    }
-                    Ok(_) => {}
-                    Err(why) => set_aside(&directory, &name, &why.to_string())?,
+        let mut names = queue::list(&directory).map_err(|error| unusable(&error))?;
+        names.retain(|name| queue::may_concern(name, container.as_str()));
+        for name in names {
+            let Some(body) = body(&directory, &name)? else {
+                continue;
+            };
+            match read(&body) {
+                Ok(queued) if queued.0.container()? == container => {
+                    self.run_queued(&directory, &name, &queued)?;
                 }
+                Ok(_) => {}
+                Err(why) => set_aside(&directory, &name, &why.to_string())?,
             }
         }
         Ok(())
@@ -159,12 +155,10 @@ fn read(body: &str) -> Result<(Call<'_>, Span), Error> {
 }
 
 fn unusable(error: &queue::Error) -> Error {
+    let error = queue::describe(error);
     Error::new(
         Code::TryAgainLater,
-        format!(
-            "the queue of DELs cannot be used: {}",
-            queue::describe(error)
-        ),
+        format!("the queue of DELs cannot be used: {error}"),
         "check the directory beside the agent's socket",
     )
 }

@@ -4,34 +4,18 @@
 use crate::agent::Agent;
 use crate::background::backoff::Backoff;
 use crate::failure;
-use crate::journal::{Record, State};
+use crate::journal::{Key, Record, State, Stored};
 use crate::recover::sandbox::{self, Sandbox};
 use crate::serve::admission::{ContainerLock, Refused};
 use crate::span;
 use plexus_api::cni::Error;
 use plexus_kernel::pod;
-use plexus_types::{ContainerId, IfName};
+use plexus_types::ContainerId;
 use std::time::{Duration, Instant};
 use tracing::Span;
 
 /// How long a caller that holds one container's lock, or has other work, waits for another's.
 const CONTAINER_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What identifies a record.
-pub(crate) type Key = (ContainerId, IfName);
-
-/// What became of one.
-#[derive(Debug, PartialEq, Eq)]
-enum Removal {
-    /// All of it is gone.
-    Done,
-    /// All of it but the row: the journal cannot be written.
-    RowStays,
-    /// There was nothing to remove.
-    Nothing,
-    /// Somebody else is at it.
-    Busy,
-}
 
 impl Agent {
     /// Waits a little for another container's lock; the caller may hold its own.
@@ -55,10 +39,9 @@ impl Agent {
         let Ok(journal) = self.journal() else {
             return Ok(());
         };
-        let deleting = journal.being_removed().map_err(|error| {
-            let error = failure::chain(&error);
-            format!("cannot read what is to be removed: {error}")
-        })?;
+        let deleting = journal
+            .being_removed()
+            .map_err(|e| format!("cannot read what is to be removed: {}", failure::chain(&e)))?;
         let mut keys = self.removed().clone();
         keys.extend(deleting);
         backoff.keep_only(|key| keys.contains(key));
@@ -72,29 +55,19 @@ impl Agent {
             let (container, ifname) = key;
             step(format!("removing {ifname} of {container}"));
             let _span = span::of_container("remove", container, ifname).entered();
-            match self.retry_removal(key) {
-                Ok(Removal::Done) => {
-                    tracing::info!("a removal that was left is done");
-                }
-                Ok(Removal::RowStays) => {
-                    tracing::warn!("a removal that was left is done, but for the journal");
-                }
-                Ok(Removal::Nothing | Removal::Busy) => {}
-                Err(error) => {
-                    tracing::error!(%error, "a removal failed again");
-                }
+            if let Err(error) = self.retry_removal(key) {
+                tracing::error!(%error, "a removal failed again");
             }
             backoff.put_off(key, Instant::now());
         }
         Ok(())
     }
 
-    fn retry_removal(&self, key: &Key) -> Result<Removal, Error> {
+    fn retry_removal(&self, key: &Key) -> Result<(), Error> {
         let Some(_lock) = self.try_lock_container(&key.0)? else {
-            return Ok(Removal::Busy);
+            return Ok(());
         };
-        let found = self.journal()?.find(&key.0, &key.1);
-        let found = found.map_err(|e| failure::journal(&e))?;
+        let found = self.journal()?.find(&key.0, &key.1)?;
         // Only what is still said of the key under its lock: an ADD may have been there.
         let removed = self.removed().contains(key);
         match found {
@@ -105,23 +78,20 @@ impl Agent {
                     Span::current().record("pod", pod);
                 }
                 self.undo(&stored.record)?;
-                Ok(match self.removed().contains(key) {
-                    true => Removal::RowStays,
-                    false => Removal::Done,
-                })
+                match self.removed().contains(key) {
+                    true => tracing::warn!("a removal that was left is done, but for the journal"),
+                    false => tracing::info!("a removal that was left is done"),
+                }
             }
-            _ => {
-                self.removed().remove(key);
-                Ok(Removal::Nothing)
-            }
+            _ => drop(self.removed().remove(key)),
         }
+        Ok(())
     }
 
     /// Removes what a namespace had that is gone without a DEL. The evidence is the same as at start.
     pub(crate) fn remove_what_is_gone(&self, mut step: impl FnMut(String)) {
-        let Ok(journal) = self.journal() else { return };
         // Before the namespaces are looked for: each of these had one.
-        let Ok(stored) = journal.all() else { return };
+        let Ok(stored) = self.stored() else { return };
         let search = sandbox::search();
         let done = stored.iter().filter(|one| one.state == State::Done);
         for record in done.map(|one| &one.record) {
@@ -137,28 +107,25 @@ impl Agent {
     }
 
     /// Looks once more: between the first look and the lock, a path may have come back.
-    fn remove_if_gone(&self, seen: &Record) -> Result<(), Error> {
-        let Some(_lock) = self.try_lock_container(&seen.container)? else {
+    fn remove_if_gone(&self, listed: &Record) -> Result<(), Error> {
+        let Some(_lock) = self.try_lock_container(&listed.container)? else {
             return Ok(());
         };
-        let found = self.journal()?.find(&seen.container, &seen.ifname);
-        match found.map_err(|e| failure::journal(&e))? {
-            Some(stored)
-                if stored.state == State::Done
-                    && stored.record == *seen
-                    && matches!(
-                        self.sandbox_of(seen, None, &sandbox::search()),
-                        Sandbox::Gone
-                    ) =>
-            {
-                tracing::info!(
-                    netns = seen.netns,
-                    "the namespace is gone, and no DEL came: removing its attachments"
-                );
-                self.undo(seen)
-            }
-            _ => Ok(()),
+        let stored = self.journal()?.find(&listed.container, &listed.ifname)?;
+        let is_done = |stored: Stored| stored.state == State::Done && stored.record == *listed;
+        let is_gone = || {
+            let sandbox = self.sandbox_of(listed, None, &sandbox::search());
+            matches!(sandbox, Sandbox::Gone)
+        };
+        if !stored.is_some_and(is_done) || !is_gone() {
+            return Ok(());
         }
+        let netns = &listed.netns;
+        tracing::info!(
+            netns,
+            "the namespace is gone, and no DEL came: removing its attachments"
+        );
+        self.undo(listed)
     }
 
     /// None if somebody is at work on the container.
@@ -166,10 +133,8 @@ impl Agent {
         &self,
         container: &ContainerId,
     ) -> Result<Option<ContainerLock<'_>>, Error> {
-        match self
-            .admission
-            .lock_container(container, Duration::ZERO, || false)
-        {
+        let at_once = Duration::ZERO;
+        match self.admission.lock_container(container, at_once, || false) {
             Ok(lock) => Ok(Some(lock)),
             Err(Refused::Busy(_)) => Ok(None),
             Err(refused) => Err(failure::refused(refused)),

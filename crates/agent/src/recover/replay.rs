@@ -8,7 +8,7 @@
 //! | deleting | anything | undone |
 //! | done | the namespace is gone | undone: that is evidence |
 //! | done | the namespace is there | the node's side is repaired, the pod's side reported |
-//! | anything | the namespace cannot be seen | left alone: that is no evidence |
+//! | anything | the namespace cannot be observed | left alone: that is no evidence |
 //!
 //! Nobody waits for plugins here: where undoing means to execute one, the record is marked as being
 //! removed, keeps its addresses, and the background does it ([`crate::recover::removals`]).
@@ -20,7 +20,7 @@ use crate::journal::{AttachmentRecord, BackendRecord, JournalError, Record, Stat
 use crate::recover::sandbox::{self, Sandbox, Search};
 use crate::span;
 use crate::verb::add::observed_macs;
-use plexus_api::cni::{Args, Error, NetConf, Outcome};
+use plexus_api::cni::{Args, Error, NetConf};
 use plexus_core::attach::{answer, complete_macs};
 use plexus_core::plan;
 use plexus_kernel::{Netns, nft, node, pod};
@@ -29,17 +29,17 @@ impl Agent {
     /// Brings journal and kernel together. What cannot be undone now is tried again later.
     pub(crate) fn replay(&self) -> Result<(), Error> {
         let journal = self.journal()?;
-        for (pool, address, owner) in journal.addresses().map_err(|e| failure::journal(&e))? {
+        for (pool, address, owner) in journal.addresses()? {
             if let Err(error) = self.addresses.replay(&pool, address, &owner) {
                 tracing::error!(%error, "an address of the journal cannot be reserved");
             }
         }
-        for donation in journal.donations().map_err(|e| failure::journal(&e))? {
-            self.addresses.mark_donated(&donation);
+        for donation in journal.donations()? {
+            self.addresses.pools().mark_donated(&donation);
         }
         self.restore_node()?;
         let search = sandbox::search();
-        for stored in journal.all().map_err(|e| failure::journal(&e))? {
+        for stored in journal.all()? {
             self.settle_or_later(&stored, &search);
         }
         self.restore_firewall()?;
@@ -48,21 +48,18 @@ impl Agent {
 
     /// Ports of the node that lead to pods, exactly those of the journal, and what checks who sends.
     fn restore_firewall(&self) -> Result<(), Error> {
-        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
-        if !self.is_journal_readable() {
+        let Some(stored) = self.stored_if_readable()? else {
             // Ports of pods whose rows cannot be read would be closed.
             tracing::warn!(
                 "the rules of pods in nftables stay as they are: not every row of the journal can be read"
             );
             return Ok(());
-        }
+        };
         // What is being removed may have its ports no more, and another pod may have them.
         let there = stored
-            .into_iter()
-            .filter(|one| one.state != State::Deleting);
-        let records = there.map(|one| one.record);
-        let here = records.filter(|record| record.boot == self.boot);
-        let plans: Vec<_> = here.map(|record| record.plan()).collect();
+            .iter()
+            .filter(|one| one.state != State::Deleting && one.record.boot == self.boot);
+        let plans: Vec<_> = there.map(|one| one.record.plan()).collect();
         if let Err(error) = nft::restore(&self.node, &plans) {
             tracing::error!(
                 error = failure::chain(&error),
@@ -89,19 +86,18 @@ impl Agent {
     pub(crate) fn settle_the_rest(&self, mut step: impl FnMut(String)) -> bool {
         let keys = std::mem::take(&mut *self.unsettled());
         let search = sandbox::search();
-        for (container, ifname) in keys {
+        for key in keys {
+            let (container, ifname) = &key;
             step(format!(
                 "settling interface {ifname} of container {container}"
             ));
-            let lock = self.lock_other_container(&container);
-            let stored = self.journal().map(|j| j.find(&container, &ifname));
+            let lock = self.lock_other_container(container);
+            let stored = self.journal().map(|j| j.find(container, ifname));
             match (lock, stored) {
                 (Ok(_lock), Ok(Ok(Some(stored)))) => self.settle_or_later(&stored, &search),
                 // Nobody acts on what cannot be read.
                 (Ok(_), Ok(Ok(None) | Err(JournalError::Unreadable { .. }))) => {}
-                _ => {
-                    self.unsettled().insert((container, ifname));
-                }
+                _ => drop(self.unsettled().insert(key)),
             }
         }
         !self.unsettled().is_empty()
@@ -115,18 +111,13 @@ impl Agent {
             false
         });
         if !settled {
-            let key = (record.container.clone(), record.ifname.clone());
-            self.unsettled().insert(key);
+            self.unsettled().insert(record.key());
         }
     }
 
     /// Bridges, forwarding and masquerading, by diff.
     fn restore_node(&self) -> Result<(), Error> {
-        let known_plans = self
-            .journal()?
-            .node_plans(&self.boot)
-            .map_err(|e| failure::journal(&e))?;
-        for (name, plan) in known_plans {
+        for (name, plan) in self.journal()?.node_plans(&self.boot)? {
             if let Err(error) = node::ensure(&plan, &self.node) {
                 tracing::error!(
                     network = name,
@@ -144,6 +135,7 @@ impl Agent {
     /// Whether there was enough evidence to settle it.
     fn settle(&self, stored: &Stored, search: &Search) -> Result<bool, Error> {
         let record = &stored.record;
+        let netns = &record.netns;
         if record.boot != self.boot {
             tracing::info!("the node was rebooted: dropping a record");
             return self.undo_or_mark(record).map(|()| true);
@@ -151,24 +143,20 @@ impl Agent {
         let settled = match (stored.state, self.sandbox_of(record, None, search)) {
             (State::Intent, Sandbox::Here(netns)) => self.settle_intent(record, netns),
             (State::Done, Sandbox::Here(netns)) => self.repair(record, &netns),
-            (State::Deleting, Sandbox::Here(_)) => self.undo_or_mark(record),
             (State::Done, Sandbox::Gone) => {
-                tracing::info!(
-                    netns = record.netns,
-                    "the namespace is gone: removing its attachments"
-                );
+                tracing::info!(netns, "the namespace is gone: removing its attachments");
                 self.undo_or_mark(record)
             }
-            (State::Intent | State::Deleting, Sandbox::Gone) => self.undo_or_mark(record),
             (state, Sandbox::Unknown(why)) => {
                 tracing::warn!(
-                    netns = record.netns,
+                    netns,
                     why,
                     ?state,
-                    "a namespace cannot be seen: its record is left alone"
+                    "a namespace cannot be observed: its record is left alone"
                 );
                 return Ok(false);
             }
+            (State::Intent | State::Deleting, _) => self.undo_or_mark(record),
         };
         settled.map(|()| true)
     }
@@ -178,35 +166,30 @@ impl Agent {
         if !record.outlives_reboot() {
             return self.undo(record);
         }
-        let marked = self.journal()?.deleting(&record.container, &record.ifname);
-        marked.map_err(|e| failure::journal(&e))
+        Ok(self
+            .journal()?
+            .deleting(&record.container, &record.ifname)?)
     }
 
     /// Judged by the kernel: all there, or undone.
     fn settle_intent(&self, record: &Record, netns: Netns) -> Result<(), Error> {
-        let journal = self.journal()?;
-        match self.complete(record, &netns)? {
-            Some(result) => {
-                tracing::info!("an ADD was complete when the agent died");
-                journal
-                    .done(record, &result)
-                    .map_err(|e| failure::journal(&e))
-            }
-            None => self.undo_or_mark(record),
-        }
+        let Some(result) = self.complete(record, &netns)? else {
+            return self.undo_or_mark(record);
+        };
+        tracing::info!("an ADD was complete when the agent died");
+        Ok(self.journal()?.done(record, &result)?)
     }
 
     /// The node's side is ours and is put right; the pod's side is the pod's, which may have
     /// changed it: that is only said.
     fn repair(&self, record: &Record, netns: &Netns) -> Result<(), Error> {
         let plan = &record.plan();
-        let failed = |error: pod::ApplyError| failure::failed(&error, "");
-        let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
-        for difference in plan::diff_pod(plan, &seen.pod) {
+        let observed = pod::observe(plan, netns, &self.node).map_err(unusable)?;
+        for difference in plan::diff_pod(plan, &observed.pod) {
             tracing::warn!(%difference, "a container's interface is not as it was made");
         }
-        if !plan::diff_host_ends(plan, &seen.node).is_empty() {
-            pod::restore_node(plan, &self.node).map_err(failed)?;
+        if !plan::diff_host_ends(plan, &observed.node).is_empty() {
+            pod::restore_node(plan, &self.node).map_err(unusable)?;
         }
         Ok(())
     }
@@ -227,41 +210,40 @@ impl Agent {
             return Ok(None);
         }
         let plan = &record.plan();
-        let failed = |error: pod::ApplyError| failure::failed(&error, "");
-        let seen = pod::observe(plan, netns, &self.node).map_err(failed)?;
-        let whole = plan::diff_pod(plan, &seen.pod).is_empty()
-            && plan::diff_host_ends(plan, &seen.node).is_empty();
-        if !whole {
+        let observed = pod::observe(plan, netns, &self.node).map_err(unusable)?;
+        let is_whole = plan::diff_pod(plan, &observed.pod).is_empty()
+            && plan::diff_host_ends(plan, &observed.node).is_empty();
+        if !is_whole {
             return Ok(None);
         }
-        // The node's sysctls come last, and cannot be seen by reading back.
-        pod::restore_node(plan, &self.node).map_err(failed)?;
+        // The node's sysctls come last, and cannot be observed by reading back.
+        pod::restore_node(plan, &self.node).map_err(unusable)?;
         let details = &record.details;
         let args = Args::parse(&details.args)?;
         let conf = NetConf::parse(details.config.as_bytes(), &args)?;
-        let outcomes: Vec<Option<Outcome>> = record
-            .attachments
-            .iter()
-            .map(|one| {
-                let mut outcome = one.outcome()?.clone();
-                if let Some(link) = one.link() {
-                    complete_macs(&mut outcome, link, observed_macs(link, &seen));
-                }
-                Some(outcome)
-            })
-            .collect();
+        let outcome = |one: &AttachmentRecord| {
+            let mut outcome = one.outcome()?.clone();
+            if let Some(link) = one.link() {
+                complete_macs(&mut outcome, link, observed_macs(link, &observed));
+            }
+            Some(outcome)
+        };
+        let outcomes: Vec<_> = record.attachments.iter().map(outcome).collect();
         let outcomes = outcomes.iter().map(Option::as_ref);
         let answer = answer(details.all_interfaces, conf.prev_result, outcomes);
         Ok(serde_json::to_string(&answer).ok())
     }
 }
 
+fn unusable(error: pod::ApplyError) -> Error {
+    failure::failed(&error, "")
+}
+
 fn files_are_there(record: &Record) -> bool {
     record.natives().all(|(_, native)| {
-        let Some((directory, ifname)) = native.host_local() else {
-            return true;
-        };
-        let has = |address| host_local::has(directory, address, &record.container, ifname);
-        native.ips().all(has)
+        native.host_local().is_none_or(|(directory, ifname)| {
+            let has = |address| host_local::has(directory, address, &record.container, ifname);
+            native.ips().all(has)
+        })
     })
 }

@@ -65,10 +65,12 @@ impl Agent {
         match pod::living(&record.plan(), &self.node) {
             Ok(Some(name)) => Sandbox::Unknown(format!("its link {name} is still there")),
             Ok(None) => Sandbox::Gone,
-            Err(error) => Sandbox::Unknown(format!(
-                "whether its links are still there cannot be seen: {}",
-                failure::chain(&error)
-            )),
+            Err(error) => {
+                let error = failure::chain(&error);
+                Sandbox::Unknown(format!(
+                    "whether its links are still there cannot be seen: {error}"
+                ))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What others are told of this node's attachments: records in the API and whose they are, queries, metrics, health.
 
 pub(crate) mod health;
+mod hooks;
 pub(crate) mod metrics;
 pub(crate) mod owner;
 pub(crate) mod provider;

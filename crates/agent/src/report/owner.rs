@@ -4,7 +4,7 @@
 
 use crate::cluster::PodName;
 use crate::journal::{Record, Stored};
-use crate::report::view::{View, views};
+use crate::report::view::{View, pod_of, views};
 use plexus_api::cni::Args;
 use plexus_core::resolve::HOME;
 use plexus_types::{ContainerId, Mac};
@@ -27,10 +27,9 @@ impl RecordOwners {
     /// known.
     pub(crate) fn of(self, record: &Record) -> Option<PodName> {
         record.origins().next()?;
-        let pod = record.details.pod.as_deref();
         match self {
             RecordOwners::Pods => {
-                let (namespace, name) = pod?.split_once('/')?;
+                let (namespace, name) = pod_of(record)?;
                 Some(PodName {
                     namespace: namespace.to_owned(),
                     name: name.to_owned(),
@@ -90,16 +89,10 @@ impl RecordOwners {
 
 /// What people call it: the runtime's name for it, if it said one.
 fn name_of(record: &Record) -> String {
-    let in_pod = record
-        .details
-        .pod
-        .as_deref()
-        .and_then(|pod| pod.split_once('/'));
+    let in_pod = pod_of(record).map(|(_, name)| name.to_owned());
     let in_args = || Args::parse(&record.details.args).ok()?.pod_name;
-    in_pod
-        .map(|(_, name)| name.to_owned())
-        .or_else(in_args)
-        .unwrap_or_else(|| record.container.short().to_owned())
+    let short = || record.container.short().to_owned();
+    in_pod.or_else(in_args).unwrap_or_else(short)
 }
 
 /// The container's id, or what stands for it if the API does not take that as a name.
@@ -115,12 +108,8 @@ fn record_name(container: &ContainerId) -> String {
         return id.to_owned();
     }
     let bytes = ["a", "b"].map(|salt| Mac::derived(&["record", salt, id]).bytes());
-    let hash: String = bytes
-        .iter()
-        .flatten()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("container-{hash}")
+    let hash = bytes.iter().flatten().map(|byte| format!("{byte:02x}"));
+    format!("container-{}", hash.collect::<String>())
 }
 
 #[cfg(test)]

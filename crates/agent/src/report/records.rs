@@ -1,35 +1,28 @@
-//! What the API is told of this node's pods, after the fact: attachments, `network-status`, Events;
-//! and what its side of the agent asks back.
+//! What the API is told of this node's pods, after the fact: attachments, `network-status`, Events.
 
-use crate::agent::Agent;
-use crate::cluster::{
-    Attached, BlockUse, Change, Hooks, Journaled, PartRequest, PodName, RecordOutcome,
-};
-use crate::journal::{Journal, JournalError, Record, State, Stored};
+use crate::agent::{Agent, NewAttachments};
+use crate::cluster::{Attached, PodName, Subject};
+use crate::journal::{Journal, Record, State, Stored};
 use crate::report::owner::RecordOwners;
 use crate::report::view::View;
 use crate::serve::call::Call;
-use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, Error};
+use plexus_api::cni::Error;
 use plexus_api::objects::{AttachmentState, AttachmentStatus, NetworkRef};
-use plexus_core::ipam::{Donation, NodeBlocks};
-use plexus_types::{ContainerId, Family, IfName};
+use plexus_types::{ContainerId, Family};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-use std::sync::atomic::Ordering::SeqCst;
+use std::collections::BTreeMap;
 
 impl Agent {
     /// A call's attachments are there and its answer is delivered.
-    pub(crate) fn report_attached(&self, key: &(ContainerId, IfName)) {
+    pub(crate) fn report_attached(&self, made: &NewAttachments) {
         let Some(cluster) = self.cluster.get() else {
             return;
         };
         let owners = self.owners();
-        let stored = self.journal().ok().and_then(|journal| {
-            let found = journal.find(&key.0, &key.1).ok()??;
-            with_it(journal, owners, &found.record)?.ok()
-        });
+        let stored = self
+            .journal()
+            .ok()
+            .and_then(|journal| with_it(journal, owners, made.pod_uid.as_deref(), &made.container));
         for report in attached(owners, &stored.unwrap_or_default()) {
             cluster.attached(report);
         }
@@ -42,7 +35,9 @@ impl Agent {
             return;
         };
         let stored = self.journal().ok();
-        let stored = stored.and_then(|journal| with_it(journal, owners, record)?.ok());
+        let pod_uid = record.pod_uid.as_deref();
+        let stored =
+            stored.and_then(|journal| with_it(journal, owners, pod_uid, &record.container));
         let Some(stored) = stored else {
             return;
         };
@@ -62,12 +57,11 @@ impl Agent {
     /// An ADD failed: the pod's owner is told, with the same text.
     pub(crate) fn report_failed(&self, call: &Call<'_>, error: &Error) {
         if let (Some(cluster), Some(pod)) = (self.cluster.get(), self.pod_of_call(call)) {
-            cluster.failed(&pod, &error.to_string());
+            cluster.event(Subject::pod(&pod), "FailedAttach", &error.to_string());
         }
     }
 
-    /// Whose records are written.
-    fn owners(&self) -> RecordOwners {
+    pub(super) fn owners(&self) -> RecordOwners {
         let kubernetes = self.options.kubernetes.as_ref();
         match kubernetes.is_some_and(|kubernetes| kubernetes.containers) {
             true => RecordOwners::Containers,
@@ -87,104 +81,22 @@ impl Agent {
     }
 }
 
-impl Hooks for Agent {
-    fn changed(&self, what: Change) {
-        self.tasks.fabric.wake();
-        if what == Change::Networks {
-            self.tasks.conflists.wake();
-        }
-    }
-
-    fn pods(&self) -> Option<Journaled> {
-        let stored = self.journal().ok()?.all().ok()?;
-        let owners = self.owners();
-        let uids = stored.iter().filter_map(|one| match owners {
-            RecordOwners::Pods => one.record.pod_uid.clone(),
-            RecordOwners::Containers => owners.of(&one.record).map(|container| container.key()),
-        });
-        Some(Journaled {
-            uids: uids.collect(),
-            done: attached(owners, &stored),
-            is_partial: !self.is_journal_readable(),
-        })
-    }
-
-    fn usage(&self) -> Option<Vec<BlockUse>> {
-        if !self.ready.load(SeqCst) {
-            return None;
-        }
-        let cluster = self.cluster.get()?;
-        let held = self.addresses.held_of_blocks();
-        let own = cluster.own_blocks();
-        let each = own.iter().map(|(network_uid, cidr)| BlockUse {
-            allocated: held_in(&held, &own, network_uid, *cidr),
-            network_uid: network_uid.clone(),
-            cidr: *cidr,
-        });
-        Some(each.collect())
-    }
-
-    fn in_use(&self, network_uid: &str, cidr: IpNet) -> Option<bool> {
-        let own = self.ready.load(SeqCst).then_some(self.cluster.get()?)?;
-        let held = self.addresses.held_of_blocks();
-        Some(held_in(&held, &own.own_blocks(), network_uid, cidr) > 0)
-    }
-
-    fn donate(
-        &self,
-        config: &BlockIpam,
-        own: &NodeBlocks,
-        request: &PartRequest<'_>,
-    ) -> Option<Donation> {
-        self.donate_part(config, own, request)
-    }
-
-    fn donations(&self) -> Option<Vec<Donation>> {
-        self.journaled_donations()
-    }
-
-    fn record_donation(&self, donation: &Donation, given_back: &[IpNet]) -> RecordOutcome {
-        self.journal_donation(donation, given_back)
-    }
-
-    fn delete_donation(&self, donation: &Donation) {
-        self.drop_donation(donation);
-    }
-}
-
-/// Each address counts once: in the smallest of the node's blocks that it is in.
-fn held_in(
-    held: &BTreeMap<String, Vec<IpAddr>>,
-    own: &BTreeSet<(String, IpNet)>,
-    network_uid: &str,
-    cidr: IpNet,
-) -> u64 {
-    let of_network = own.iter().filter(|(uid, _)| uid == network_uid);
-    let inside = of_network.map(|(_, block)| block);
-    let inside: Vec<&IpNet> = inside
-        .filter(|block| cidr.contains(*block) && **block != cidr)
-        .collect();
-    let of_network = held.get(network_uid).into_iter().flatten();
-    let counts = |address: &&IpAddr| {
-        cidr.contains(*address) && !inside.iter().any(|block| block.contains(*address))
-    };
-    of_network.filter(counts).count() as u64
-}
-
 /// All that the journal has of whoever a record is about.
 fn with_it(
     journal: &Journal,
     owners: RecordOwners,
-    record: &Record,
-) -> Option<Result<Vec<Stored>, JournalError>> {
-    Some(match owners {
-        RecordOwners::Pods => journal.of_pod(record.pod_uid.as_deref()?),
-        RecordOwners::Containers => journal.of_container(&record.container),
-    })
+    pod_uid: Option<&str>,
+    container: &ContainerId,
+) -> Option<Vec<Stored>> {
+    let stored = match owners {
+        RecordOwners::Pods => journal.of_pod(pod_uid?),
+        RecordOwners::Containers => journal.of_container(container),
+    };
+    stored.ok()
 }
 
 /// One report a pod and sandbox, of what is done.
-fn attached(owners: RecordOwners, stored: &[Stored]) -> Vec<Attached> {
+pub(super) fn attached(owners: RecordOwners, stored: &[Stored]) -> Vec<Attached> {
     let mut reports: BTreeMap<(PodName, String), (Vec<View>, bool)> = BTreeMap::new();
     let done = stored.iter().filter(|one| one.state == State::Done);
     for (one, views) in owners.views(done) {
@@ -246,7 +158,6 @@ fn first(most: usize, all: &[String]) -> Vec<String> {
     all.iter().take(most).cloned().collect()
 }
 
-/// How many there are beside the first.
 fn beyond(most: usize, all: &[String]) -> u32 {
     u32::try_from(all.len().saturating_sub(most)).unwrap_or(u32::MAX)
 }
@@ -255,29 +166,23 @@ fn beyond(most: usize, all: &[String]) -> u32 {
 fn network_status(all: &[View]) -> Value {
     let one = |view: &View| {
         let reference = &view.reference;
-        let name = if reference.namespace.is_empty() {
-            reference.name.clone()
-        } else {
-            format!("{}/{}", reference.namespace, reference.name)
+        let name = match reference.namespace.as_str() {
+            "" => reference.name.clone(),
+            namespace => format!("{namespace}/{}", reference.name),
         };
         let ips: Vec<String> = view.ips.iter().map(|ip| ip.addr().to_string()).collect();
         let mut entry = json!({
             "name": name, "interface": view.ifname, "ips": ips,
             "default": reference.index == 0, "dns": view.dns,
         });
-        let mut add = |key: &str, value: Value| {
-            if let Some(map) = entry.as_object_mut() {
-                map.insert(key.to_owned(), value);
-            }
-        };
         if let Some(mac) = &view.mac {
-            add("mac", json!(mac));
+            entry["mac"] = json!(mac);
         }
         if let Some(mtu) = view.mtu {
-            add("mtu", json!(mtu));
+            entry["mtu"] = json!(mtu);
         }
         if !view.gateways.is_empty() {
-            add("gateway", json!(view.gateways));
+            entry["gateway"] = json!(view.gateways);
         }
         entry
     };
@@ -293,25 +198,5 @@ mod tests {
         let all = ["a", "b", "c"].map(str::to_owned);
         assert_eq!((first(3, &all), beyond(3, &all)), (all.to_vec(), 0));
         assert_eq!((first(1, &all), beyond(1, &all)), (vec!["a".into()], 2));
-    }
-
-    #[test]
-    fn a_block_is_as_full_as_the_addresses_that_pods_hold_in_it() {
-        let addresses = ["10.1.0.65", "10.1.0.66", "10.1.0.1", "fd00::1"];
-        let addresses = addresses.map(|text| text.parse().unwrap()).to_vec();
-        let held = BTreeMap::from([("gone-from-the-api".to_owned(), addresses)]);
-        let mut own = BTreeSet::new();
-        let count = |own: &BTreeSet<_>, uid: &str, cidr: &str| {
-            held_in(&held, own, uid, cidr.parse().unwrap())
-        };
-        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.64/26"), 2);
-        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.128/26"), 0);
-        assert_eq!(count(&own, "another", "10.1.0.64/26"), 0);
-        // A part that is a block of its own is not counted with the whole as well.
-        for cidr in ["10.1.0.64/26", "10.1.0.66/31"] {
-            own.insert(("gone-from-the-api".to_owned(), cidr.parse().unwrap()));
-        }
-        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.64/26"), 1);
-        assert_eq!(count(&own, "gone-from-the-api", "10.1.0.66/31"), 1);
     }
 }

@@ -11,35 +11,31 @@ use plexus_core::resolve::Reference;
 use plexus_types::{Family, Mac};
 use std::net::IpAddr;
 
-/// One attachment of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct View {
     /// Where it came from; for an inline configuration made of what is known.
     pub(crate) reference: Reference,
     /// Which of the interfaces that its reference makes.
     pub(crate) ordinal: u32,
-    /// Its own identity.
     pub(crate) id: String,
-    /// Its name in the pod.
     pub(crate) ifname: String,
-    /// Its MAC address, if known.
     pub(crate) mac: Option<String>,
     /// Its addresses with the prefix length of their subnet.
     pub(crate) ips: Vec<IpNet>,
-    /// Gateways of its subnets.
     pub(crate) gateways: Vec<IpAddr>,
     /// The families whose default route is here.
     pub(crate) default_route: Vec<Family>,
     /// Its routes, as `ip` writes them.
     pub(crate) routes: Vec<String>,
-    /// Its rules, likewise.
     pub(crate) rules: Vec<String>,
-    /// DNS that it brings.
     pub(crate) dns: Dns,
-    /// MTU, if it was decided.
     pub(crate) mtu: Option<u32>,
-    /// Whether plugins made it.
     pub(crate) delegated: bool,
+}
+
+/// Namespace and name of the pod that a record is of.
+pub(crate) fn pod_of(record: &Record) -> Option<(&str, &str)> {
+    record.details.pod.as_deref()?.split_once('/')
 }
 
 /// The identity of an attachment: the same for the same pod, sandbox, network and interface, in the
@@ -100,7 +96,7 @@ fn native(record: &Record, attachment: &AttachmentRecord, native: &NativeRecord)
         ips: addresses.ips.iter().map(|ip| ip.address).collect(),
         default_route: link.map(defaults).unwrap_or_default(),
         routes: link.map(Link::routes_text).unwrap_or_default(),
-        rules: link.into_iter().flat_map(rules).collect(),
+        rules: link.map(rules).unwrap_or_default(),
         dns: addresses.dns.clone(),
         mtu: link.and_then(|link| link.mtu),
         delegated: false,
@@ -136,10 +132,10 @@ fn plugins(record: &Record, attachment: &AttachmentRecord, plugins: &PluginsReco
 /// A routed pod's next hop is link-local; people mean the subnet's gateway.
 fn gateways(reference: &Reference, assigned: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     let of_subnets: Vec<IpAddr> = reference.subnets.iter().filter_map(|(_, g)| *g).collect();
-    if of_subnets.is_empty() {
-        return assigned.collect();
+    match of_subnets.is_empty() {
+        true => assigned.collect(),
+        false => of_subnets,
     }
-    of_subnets
 }
 
 fn reference(record: &Record, attachment: &AttachmentRecord) -> Reference {
@@ -159,10 +155,9 @@ fn reference(record: &Record, attachment: &AttachmentRecord) -> Reference {
 
 fn id(record: &Record, reference: &Reference, ifname: &str) -> String {
     let pod = record.pod_uid.as_deref().unwrap_or_default();
-    let network = if reference.uuid.is_empty() {
-        &reference.name
-    } else {
-        &reference.uuid
+    let network = match reference.uuid.as_str() {
+        "" => reference.name.as_str(),
+        uuid => uuid,
     };
     attachment_id(pod, record.container.as_str(), network, ifname)
 }
@@ -175,15 +170,13 @@ fn defaults(link: &Link) -> Vec<Family> {
     Family::ALL.into_iter().filter(has).collect()
 }
 
-/// The routes that plugins told.
 fn reported_routes(result: &Outcome) -> Vec<String> {
-    let routes = result.routes.iter();
-    let routes = routes.map(|route| reported_route(route, &result.ips).to_string());
-    routes.collect()
+    let text = |route| reported_route(route, &result.ips).to_string();
+    result.routes.iter().map(text).collect()
 }
 
-fn rules(link: &Link) -> impl Iterator<Item = String> {
-    link.rules.iter().map(ToString::to_string)
+fn rules(link: &Link) -> Vec<String> {
+    link.rules.iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

@@ -32,18 +32,10 @@ struct State {
 /// Why a request was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    /// The bound is reached.
     #[error("{bound} ADDs are in the queue already (--queue {bound})")]
-    Full {
-        /// The bound.
-        bound: usize,
-    },
-    /// The bound on slow ones is reached.
+    Full { bound: usize },
     #[error("{bound} ADDs wait for links or services already (half of --queue)")]
-    SlowFull {
-        /// The bound.
-        bound: usize,
-    },
+    SlowFull { bound: usize },
     /// The caller left while it waited in the queue.
     #[error("the caller went away before its turn came")]
     CallerGone,
@@ -189,14 +181,18 @@ impl Drop for Slot<'_> {
 impl Drop for ContainerLock<'_> {
     fn drop(&mut self) {
         let mut state = self.admission.lock();
+        let mut waiting = false;
         if let Some(line) = state.queues.get_mut(&self.container) {
             line.retain(|ticket| *ticket != self.ticket);
-            if line.is_empty() {
+            waiting = !line.is_empty();
+            if !waiting {
                 state.queues.remove(&self.container);
             }
         }
         drop(state);
-        self.admission.changed.notify_all();
+        if waiting {
+            self.admission.changed.notify_all();
+        }
     }
 }
 

@@ -1,21 +1,19 @@
 //! One CNI call, read from the body of a request: environment and configuration, validated as far
 //! as its verb needs them.
 
+use crate::journal::Key;
 use crate::span;
-use plexus_api::cni::{Args, Code, Command, Error, NetConf, Remains, Request, Target, Version};
+use plexus_api::cni::{
+    Args, Code, Command, Error, NetConf, POD_ANNOTATIONS, Remains, Request, Target, Version,
+};
 use plexus_types::{ContainerId, IfName};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use tracing::Span;
 
-/// The capability by which a runtime sends a pod's annotations.
-const POD_ANNOTATIONS: &str = "io.kubernetes.cri.pod-annotations";
-
-/// A call.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
-    /// The verb.
     pub(crate) command: Command,
     /// The variables, as they came.
     pub(crate) request: Request<'a>,
@@ -88,17 +86,14 @@ impl<'a> Call<'a> {
         else {
             return Cow::Borrowed(text);
         };
-        let trimmed = serde_json::from_str::<Value>(text)
-            .ok()
-            .and_then(|mut value| {
-                let runtime = value.get_mut("runtimeConfig")?.as_object_mut()?;
-                runtime.insert(
-                    POD_ANNOTATIONS.to_owned(),
-                    serde_json::to_value(annotations).ok()?,
-                );
-                serde_json::to_string(&value).ok()
-            });
-        trimmed.map_or(Cow::Borrowed(text), Cow::Owned)
+        let trimmed = || {
+            let mut value: Value = serde_json::from_str(text).ok()?;
+            let runtime = value.get_mut("runtimeConfig")?.as_object_mut()?;
+            let annotations = serde_json::to_value(annotations).ok()?;
+            runtime.insert(POD_ANNOTATIONS.to_owned(), annotations);
+            serde_json::to_string(&value).ok()
+        };
+        trimmed().map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
     /// What can be used of a configuration that may not validate.
@@ -130,8 +125,9 @@ impl<'a> Call<'a> {
     }
 
     /// What identifies its record.
-    pub(crate) fn key(&self) -> Result<(ContainerId, IfName), Error> {
-        Ok((self.container()?.clone(), self.ifname()?.clone()))
+    pub(crate) fn key(&self) -> Result<Key, Error> {
+        let target = self.target()?;
+        Ok((target.container.clone(), target.ifname.clone()))
     }
 
     /// `namespace/name` of the pod, if the runtime told it.

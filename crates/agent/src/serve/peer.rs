@@ -14,25 +14,12 @@ pub(crate) struct Peer {
 /// Why a caller is turned away.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// Not root.
     #[error("only root may talk to the agent, the caller (process {pid}) has uid {uid}")]
-    NotRoot {
-        /// Its process.
-        pid: u32,
-        /// Its user.
-        uid: u32,
-    },
-    /// The kernel does not say who it is.
+    NotRoot { pid: u32, uid: u32 },
     #[error("the kernel does not say who the caller is: {0}")]
     Unknown(String),
-    /// From another network namespace.
     #[error("the caller is in the network namespace {theirs}, this agent serves {ours}")]
-    OtherNamespace {
-        /// The caller's.
-        theirs: String,
-        /// The agent's.
-        ours: String,
-    },
+    OtherNamespace { theirs: String, ours: String },
 }
 
 /// Asks the kernel who connected, and from where.

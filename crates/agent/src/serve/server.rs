@@ -3,6 +3,8 @@
 //! threads no more often than it must; a spare is started when the last idle one gets busy.
 
 use crate::agent::{Agent, Handled};
+use crate::failure;
+use crate::options::beside;
 use crate::serve::http::{self, Limits, Response};
 use crate::serve::peer::{self, Peer};
 use plexus_api::cni::Command;
@@ -151,27 +153,19 @@ impl Server {
             Err(http::HttpError::Closed) => {}
             Err(error) => {
                 tracing::debug!(%error, "refused a request");
-                let error = crate::failure::unreadable(&error);
-                Response::json(error.0, error.1).deliver(&mut stream);
+                failure::unreadable(&error).deliver(&mut stream);
             }
         }
     }
 
     fn route(&self, request: &http::Request, peer: &Peer, mut stream: UnixStream) {
-        let (path, query) = request
-            .target
-            .split_once('?')
-            .unwrap_or((&request.target, ""));
+        let (path, query) = request.path_and_query();
         let verb = path.strip_prefix("/cni/").and_then(Command::from_path);
         let response = match (request.method.as_str(), verb) {
-            ("POST", Some(command)) => {
-                if let Err(refusal) = peer.same_namespace(self.agent.here) {
-                    let error = crate::failure::foreign_caller(&refusal);
-                    Response::json(error.0, error.1)
-                } else {
-                    return self.cni(command, &request.body, stream);
-                }
-            }
+            ("POST", Some(command)) => match peer.same_namespace(self.agent.here) {
+                Ok(()) => return self.cni(command, &request.body, stream),
+                Err(refusal) => failure::foreign_caller(&refusal),
+            },
             (_, Some(_)) => Response::text(405, "use POST\n"),
             ("GET", None) => self.agent.query(path, query),
             _ => Response::text(404, "no such path\n"),
@@ -223,9 +217,7 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
             .mode(0o755)
             .create(directory)?;
     }
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}", std::process::id()));
-    let temporary = PathBuf::from(temporary);
+    let temporary = beside(path, &format!(".{}", std::process::id()));
     let _ = std::fs::remove_file(&temporary);
     let listener = UnixListener::bind(&temporary)?;
     std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o600))?;

@@ -74,10 +74,7 @@ fn work(listener: &TcpListener, answer: &Answer) {
 fn one(mut stream: TcpStream, answer: &Answer) {
     let response = match http::read(&mut stream, LIMITS) {
         Ok(request) => {
-            let (path, query) = request
-                .target
-                .split_once('?')
-                .unwrap_or((&request.target, ""));
+            let (path, query) = request.path_and_query();
             if request.method != "GET" {
                 Response::text(405, "only GET is served here\n")
             } else if path.starts_with("/cni/") {

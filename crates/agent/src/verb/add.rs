@@ -18,9 +18,9 @@ use crate::report::provider;
 use crate::serve::admission::Slot;
 use crate::serve::call::Call;
 use crate::span;
+use crate::verb::plugins::call_for;
 use crate::verb::pod_networks::ListedNetworks;
 use plexus_api::cni::{Body, Code, Error, Ipam, Outcome};
-use plexus_cni::delegate as runner;
 use plexus_core::attach::{
     Attach, AttachError, AttachRequest, Attachment, Backend, Preparation, Sandbox, Step,
 };
@@ -64,10 +64,7 @@ impl Agent {
         let at = |error| failure::at(call.context(), error);
         let (netns, cookie) = self.open_netns(call).map_err(at)?;
         let (container, ifname) = call.key()?;
-        if let Some(stored) = journal
-            .find(&container, &ifname)
-            .map_err(|e| failure::journal(&e))?
-        {
+        if let Some(stored) = journal.find(&container, &ifname)? {
             match self.repeated(call, &stored, &netns, cookie).map_err(at)? {
                 Some(outcome) => return Ok((outcome, false, networks(&stored.record))),
                 None => self.undo(&stored.record).map_err(at)?,
@@ -136,21 +133,16 @@ impl Agent {
             return Ok(());
         };
         let container = call.container()?;
-        let stored = self
-            .journal()?
-            .of_pod(uid)
-            .map_err(|e| failure::journal(&e))?;
-        for old in stored
-            .iter()
-            .filter(|old| old.record.container != *container)
-        {
-            let _lock = self.lock_other_container(&old.record.container)?;
-            let _span = span::of_record("replace", &old.record).entered();
+        let stored = self.journal()?.of_pod(uid)?;
+        let records = stored.iter().map(|stored| &stored.record);
+        for old in records.filter(|old| old.container != *container) {
+            let _lock = self.lock_other_container(&old.container)?;
+            let _span = span::of_record("replace", old).entered();
             tracing::info!(
                 uid,
                 "an ADD for a newer sandbox of the pod replaces this one"
             );
-            self.detach_record(&old.record.container, &old.record.ifname)?;
+            self.detach_record(&old.container, &old.ifname)?;
         }
         Ok(())
     }
@@ -226,23 +218,22 @@ impl Agent {
         let mut found = Vec::new();
         for (index, attachment) in attach.attachments().iter().enumerate() {
             let failed = |_: &Error| span::failed(std::slice::from_ref(attachment));
-            match &attachment.backend {
-                Backend::Native(native) => {
-                    if let Some(Ipam::Executed(ipam)) = &native.spec.native.ipam {
-                        let can_run = self.runner.can_run(&attachment.network, &ipam.chain);
-                        can_run
-                            .map_err(|error| error.to_cni())
-                            .inspect_err(failed)?;
-                    }
-                    let facts = links.facts(&native.spec).inspect_err(failed)?;
-                    found.push((index, facts));
-                }
-                Backend::Plugins(run) => {
-                    let can_run = self.runner.can_run(&attachment.network, &run.chain);
-                    can_run
-                        .map_err(|error| error.to_cni())
-                        .inspect_err(failed)?;
-                }
+            let chain = match &attachment.backend {
+                Backend::Native(native) => match &native.spec.native.ipam {
+                    Some(Ipam::Executed(ipam)) => Some(&ipam.chain),
+                    _ => None,
+                },
+                Backend::Plugins(run) => Some(&run.chain),
+            };
+            if let Some(chain) = chain {
+                let can_run = self.runner.can_run(&attachment.network, chain);
+                can_run
+                    .map_err(|error| error.to_cni())
+                    .inspect_err(failed)?;
+            }
+            if let Some(native) = attachment.native() {
+                let facts = links.facts(&native.spec).inspect_err(failed)?;
+                found.push((index, facts));
             }
         }
         for (index, facts) in found {
@@ -326,10 +317,7 @@ impl Adding<'_> {
         let outcome = self.attach.answer();
         let outcome = outcome.map_err(|error| failure::refusal(&error))?;
         let text = serde_json::to_string(&outcome).unwrap_or_default();
-        agent
-            .journal()?
-            .done(&self.record, &text)
-            .map_err(|error| failure::journal(&error))?;
+        agent.journal()?.done(&self.record, &text)?;
         Ok(outcome)
     }
 
@@ -438,19 +426,11 @@ impl Adding<'_> {
                 "a key is not understood: the plugin is executed, and handed its keys as they are"
             );
         }
-        let call = runner::Call {
-            container: &self.record.container,
-            netns: &self.record.netns,
-            ifname: &one.ifname,
-            args: &self.record.details.args,
-        };
-        let steps = self
-            .agent
-            .runner
-            .steps(&one.network, &run.chain, call, &run.runtime);
-        steps
-            .add_step(plugin, run.results.last())
-            .map_err(|error| error.to_cni())
+        let call = call_for(&self.record, &one.ifname, &self.record.netns);
+        let runner = &self.agent.runner;
+        let steps = runner.steps(&one.network, &run.chain, call, &run.runtime);
+        let added = steps.add_step(plugin, run.results.last());
+        added.map_err(|error| error.to_cni())
     }
 
     /// Brings the record of some attachments up to date.
@@ -518,17 +498,12 @@ impl Adding<'_> {
     }
 
     fn journal_begin(&self) -> Result<(), Error> {
-        self.agent
-            .journal()?
-            .begin(&self.record)
-            .map_err(|error| failure::journal(&error))
+        Ok(self.agent.journal()?.begin(&self.record)?)
     }
 
     fn journal_update(&self, attachments: Range<usize>) -> Result<(), Error> {
-        self.agent
-            .journal()?
-            .update(&self.record, attachments)
-            .map_err(|error| failure::journal(&error))
+        let journal = self.agent.journal()?;
+        Ok(journal.update(&self.record, attachments)?)
     }
 }
 

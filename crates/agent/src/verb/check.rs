@@ -3,14 +3,15 @@
 use crate::addresses::host_local;
 use crate::agent::Agent;
 use crate::failure;
-use crate::journal::{Record, State};
+use crate::journal::{AttachmentRecord, Record, State};
 use crate::recover::sandbox::{self, Sandbox};
 use crate::serve::call::Call;
 use crate::span;
 use crate::verb::plugins as executed;
-use plexus_api::cni::{Code, Error, Outcome};
+use plexus_api::cni::{Code, Error, Interface, Outcome};
 use plexus_core::plan::{self, PodPlan};
 use plexus_kernel::pod;
+use plexus_types::IfName;
 use std::path::PathBuf;
 
 impl Agent {
@@ -18,19 +19,14 @@ impl Agent {
     pub(crate) fn check(&self, call: &Call<'_>) -> Result<(), Error> {
         let at = |error| failure::at(call.context(), error);
         let (container, ifname) = call.key()?;
-        let stored = self
-            .journal()?
-            .find(&container, &ifname)
-            .map_err(|e| failure::journal(&e))?;
-        let stored = stored
-            .filter(|stored| stored.state == State::Done)
-            .ok_or_else(|| {
-                at(Error::new(
-                    Code::UnknownContainer,
-                    format!("interface {ifname} was never attached, or is detached"),
-                    "send ADD first",
-                ))
-            })?;
+        let stored = self.journal()?.find(&container, &ifname)?;
+        let Some(stored) = stored.filter(|stored| stored.state == State::Done) else {
+            return Err(at(Error::new(
+                Code::UnknownContainer,
+                format!("interface {ifname} was never attached, or is detached"),
+                "send ADD first",
+            )));
+        };
         let record = &stored.record;
         let mut problems = Vec::new();
         self.check_kernel(record, call, &mut problems)?;
@@ -73,20 +69,17 @@ impl Agent {
         if let Some(previous) = &call.conf()?.prev_result {
             follow(plan, previous);
         }
+        let next = "repeat the CHECK";
         let seen = pod::observe(plan, &netns, &self.node)
-            .map_err(|error| failure::failed(&error, "repeat the CHECK"))?;
+            .map_err(|error| failure::failed(&error, next))?;
         let mut differences = plan::diff_pod(plan, &seen.pod);
         differences.extend(plan::diff_host_ends(plan, &seen.node));
         problems.extend(differences.iter().map(ToString::to_string));
         for (network, node) in record.node_plans() {
             let seen = plexus_kernel::node::observe(node, &self.node)
-                .map_err(|error| failure::failed(&error, "repeat the CHECK"))?;
-            let differences = plan::diff_node(node, &seen);
-            problems.extend(
-                differences
-                    .iter()
-                    .map(|d| format!("network {network}: {d}")),
-            );
+                .map_err(|error| failure::failed(&error, next))?;
+            let differences = plan::diff_node(node, &seen).into_iter();
+            problems.extend(differences.map(|it| format!("network {network}: {it}")));
         }
         Ok(())
     }
@@ -96,10 +89,7 @@ impl Agent {
 /// what it did to the MTU it does not say.
 fn follow(plan: &mut PodPlan, result: &Outcome) {
     for link in &mut plan.links {
-        let stated = result
-            .interfaces
-            .iter()
-            .find(|i| i.name == link.name.as_str() && i.sandbox.is_some());
+        let stated = stated(result, &link.name);
         let mac = stated.and_then(|interface| interface.mac.as_deref()?.parse().ok());
         if mac.is_some() && mac != link.mac {
             link.mac = mac;
@@ -108,22 +98,23 @@ fn follow(plan: &mut PodPlan, result: &Outcome) {
     }
 }
 
+/// The container's interface of that name in a result.
+fn stated<'r>(result: &'r Outcome, name: &IfName) -> Option<&'r Interface> {
+    let mut interfaces = result.interfaces.iter();
+    interfaces.find(|one| one.name == name.as_str() && one.sandbox.is_some())
+}
+
 fn check_files(record: &Record, problems: &mut Vec<String>) {
-    for (attachment, native) in record.natives() {
-        let Some((directory, ifname)) = native.host_local() else {
+    for (AttachmentRecord { ifname, .. }, native) in record.natives() {
+        let Some((directory, in_file)) = native.host_local() else {
             continue;
         };
-        for address in native.ips() {
-            let held = host_local::has(directory, address, &record.container, ifname);
-            if !held {
-                problems.push(format!(
-                    "interface {}: host-local's {} no longer says that {} is its address",
-                    attachment.ifname,
-                    directory.display(),
-                    address
-                ));
-            }
-        }
+        let shown = directory.display();
+        let has = |address| host_local::has(directory, address, &record.container, in_file);
+        let missing = native.ips().filter(|address| !has(*address));
+        problems.extend(missing.map(|address| {
+            format!("interface {ifname}: host-local's {shown} no longer says that {address} is its address")
+        }));
     }
 }
 
@@ -134,22 +125,16 @@ fn check_result(record: &Record, previous: &Outcome, problems: &mut Vec<String>)
     else {
         return;
     };
-    let known = previous
-        .interfaces
-        .iter()
-        .any(|i| i.name == first.ifname.as_str() && i.sandbox.is_some());
-    if !known {
+    let ifname = &first.ifname;
+    if stated(previous, ifname).is_none() {
         problems.push(format!(
-            "prevResult has no interface {} in the container",
-            first.ifname
+            "prevResult has no interface {ifname} in the container"
         ));
     }
-    for address in native.ips() {
-        if !previous.ips.iter().any(|ip| ip.address.addr() == address) {
-            problems.push(format!(
-                "prevResult lacks address {address} of interface {}",
-                first.ifname
-            ));
-        }
+    let has = |address| previous.ips.iter().any(|ip| ip.address.addr() == address);
+    for address in native.ips().filter(|address| !has(*address)) {
+        problems.push(format!(
+            "prevResult lacks address {address} of interface {ifname}"
+        ));
     }
 }

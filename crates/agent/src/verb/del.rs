@@ -12,7 +12,7 @@ use crate::report::provider;
 use crate::serve::call::Call;
 use crate::span;
 use crate::verb::plugins as executed;
-use plexus_api::cni::{Body, Code, Error, RemainsNetwork};
+use plexus_api::cni::{Body, Error, RemainsNetwork};
 use plexus_kernel::{Netns, pod};
 use plexus_types::{ContainerId, IfName};
 use std::collections::BTreeSet;
@@ -32,35 +32,34 @@ impl Agent {
             Ok(journal) => journal.find(&container, &ifname),
             Err(_) => return self.detach_without_journal(call).map_err(at),
         };
-        match stored {
+        let detached = match stored {
             Ok(Some(Stored { record, .. })) if self.is_another(call, &record) => {
-                tracing::info!(
-                    network = %record.network,
-                    "a DEL of another network leaves the interface alone"
-                );
+                let network = &record.network;
+                tracing::info!(%network, "a DEL of another network leaves the interface alone");
                 Ok(())
             }
             Ok(Some(Stored { record, .. })) => {
                 let undone = self.undo_at(&record, call.netns().map(PathBuf::as_path));
                 // Links tell nothing of plugins that were executed: the request does.
-                let rest = match record.details.adopted {
+                match record.details.adopted {
                     true => undone.and_then(|()| self.detach_without_journal(call)),
                     false => undone,
-                };
-                rest.map_err(at)
+                }
             }
-            Ok(None) => self.detach_without_record(call).map_err(at),
+            // A repeated DEL, most likely. Cheap, and harmless.
+            Ok(None) => self.remove_marked(call),
             Err(error) => {
                 tracing::error!(
                     error = failure::chain(&error),
                     "the journal cannot be read: DEL works from the request"
                 );
                 match error {
-                    JournalError::Unreadable { .. } => self.detach_unreadable(call).map_err(at),
-                    _ => self.detach_without_journal(call).map_err(at),
+                    JournalError::Unreadable { .. } => self.detach_unreadable(call),
+                    _ => self.detach_without_journal(call),
                 }
             }
-        }
+        };
+        detached.map_err(at)
     }
 
     /// Takes away what a record describes, if there is one.
@@ -69,11 +68,7 @@ impl Agent {
         container: &ContainerId,
         ifname: &IfName,
     ) -> Result<(), Error> {
-        match self
-            .journal()?
-            .find(container, ifname)
-            .map_err(|e| failure::journal(&e))?
-        {
+        match self.journal()?.find(container, ifname)? {
             Some(stored) => self.undo(&stored.record),
             None => Ok(()),
         }
@@ -121,15 +116,11 @@ impl Agent {
             return Ok(());
         }
         self.forget_all_but(record, &left, journal);
-        Err(Error::new(
-            Code::Failed,
-            format!(
-                "removing interface {}: {}",
-                record.ifname,
-                problems.join("; ")
-            ),
+        let undone = failure::all_of(
+            &problems,
             "repeat the DEL; the agent tries again by itself too",
-        ))
+        );
+        undone.map_err(|error| failure::at(format!("removing interface {}", record.ifname), error))
     }
 
     /// Takes everything away that can be: plugins' work, links, files. Gives the positions of the attachments of which
@@ -186,7 +177,7 @@ impl Agent {
 
     /// Everything is gone: so are the record and its addresses.
     fn forget(&self, record: &Record, journal: &Journal) {
-        let key = (record.container.clone(), record.ifname.clone());
+        let key = record.key();
         match journal.forget(&record.container, &record.ifname) {
             Ok(()) => {
                 self.removed().remove(&key);
@@ -209,8 +200,8 @@ impl Agent {
     /// Some attachments are gone: their addresses are free, though others of the record are left.
     fn forget_all_but(&self, record: &Record, left: &BTreeSet<usize>, journal: &Journal) {
         let attachments = record.attachments.iter().enumerate();
-        let gone = attachments.filter(|(index, _)| !left.contains(index));
-        let gone: Vec<&AttachmentRecord> = gone.map(|(_, one)| one).collect();
+        let is_gone = |(index, one)| (!left.contains(&index)).then_some(one);
+        let gone: Vec<&AttachmentRecord> = attachments.filter_map(is_gone).collect();
         match journal.forget_attachments(record, &gone) {
             Ok(()) => {
                 for attachment in gone {
@@ -222,11 +213,6 @@ impl Agent {
                 "cannot journal that a part of a removal is done"
             ),
         }
-    }
-
-    /// The journal is fine and knows nothing: a repeated DEL, most likely. Cheap, and harmless.
-    fn detach_without_record(&self, call: &Call<'_>) -> Result<(), Error> {
-        self.remove_marked(call)
     }
 
     /// There is no journal to ask: marks in the kernel, host-local's files by container and
@@ -247,14 +233,7 @@ impl Agent {
                 problems.push(error.to_string());
             }
         }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::Failed,
-            problems.join("; "),
-            "repeat the DEL",
-        ))
+        failure::all_of(&problems, "repeat the DEL")
     }
 
     /// Some rows of the record cannot be read: what the others say is undone, then what the request says. The rows stay,
@@ -262,43 +241,28 @@ impl Agent {
     fn detach_unreadable(&self, call: &Call<'_>) -> Result<(), Error> {
         let (container, ifname) = call.key()?;
         let journal = self.journal()?;
-        let readable = journal.readable_part(&container, &ifname);
-        let readable = readable.map_err(|e| failure::journal(&e))?;
+        let readable = journal.readable_part(&container, &ifname)?;
         let mut problems = Vec::new();
         if let Some((record, _)) = &readable {
-            let netns = match self.sandbox_of(
-                record,
-                call.netns().map(PathBuf::as_path),
-                &sandbox::search(),
-            ) {
+            let hint = call.netns().map(PathBuf::as_path);
+            let netns = match self.sandbox_of(record, hint, &sandbox::search()) {
                 Sandbox::Here(netns) => Some(netns),
                 Sandbox::Gone | Sandbox::Unknown(_) => None,
             };
             self.undo_attachments(record, netns.as_ref(), &mut problems);
         }
-        if !problems.is_empty() {
-            return Err(Error::new(
-                Code::Failed,
-                problems.join("; "),
-                "repeat the DEL",
-            ));
-        }
+        failure::all_of(&problems, "repeat the DEL")?;
         self.detach_without_journal(call)?;
-        let taken = journal.addresses_of(&container, &ifname);
-        let taken = taken.map_err(|e| failure::journal(&e))?;
+        let taken = journal.addresses_of(&container, &ifname)?;
         let are_all = readable.is_some_and(|(_, are_all)| are_all);
-        let is_told = are_all || !call.remains().networks.is_empty();
-        let forgotten = match is_told {
-            true => journal.forget(&container, &ifname),
-            false => journal.deleting(&container, &ifname),
-        };
-        forgotten.map_err(|e| failure::journal(&e))?;
-        if !is_told {
+        if !are_all && call.remains().networks.is_empty() {
+            journal.deleting(&container, &ifname)?;
             tracing::error!(
                 "what plugins made for the container may be left: its rows stay for an agent that can read them"
             );
             return Ok(());
         }
+        journal.forget(&container, &ifname)?;
         for (pool, _, owner) in taken {
             self.addresses.release_owner(&pool, &owner);
         }
@@ -313,11 +277,11 @@ impl Agent {
         let differs = matches!(conf.body, Body::Named(_))
             && conf.name != record.network
             && !record.details.adopted;
-        differs
-            && self.journal().is_ok_and(|journal| {
-                let own = journal.of_container(&record.container);
-                own.is_ok_and(|own| own.iter().any(|one| one.record.network == conf.name))
-            })
+        let has_that = |journal: &Journal| {
+            let own = journal.of_container(&record.container);
+            own.is_ok_and(|own| own.iter().any(|one| one.record.network == conf.name))
+        };
+        differs && self.journal().is_ok_and(has_that)
     }
 
     fn remove_marked(&self, call: &Call<'_>) -> Result<(), Error> {

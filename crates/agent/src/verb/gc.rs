@@ -5,7 +5,7 @@ use crate::failure;
 use crate::journal::{Record, State, Stored};
 use crate::serve::call::Call;
 use crate::span;
-use plexus_api::cni::{Body, Code, Error, NetConf, ValidAttachment};
+use plexus_api::cni::{Body, Error, NetConf, ValidAttachment};
 use plexus_types::{ContainerId, NetworkName};
 use std::collections::BTreeSet;
 
@@ -19,18 +19,15 @@ impl Agent {
             return Ok(());
         };
         let standalone = matches!(conf.body, Body::All { .. } | Body::Pod);
-        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
-        let mut problems = Vec::new();
-        for record in stored.iter().map(|stored| &stored.record) {
-            if !is_of(record, conf) {
-                continue;
-            }
-            let covered = valid.iter().any(|one| {
+        let is_covered = |record: &Record| {
+            valid.iter().any(|one| {
                 one.container == record.container && (standalone || one.ifname == record.ifname)
-            });
-            if covered {
-                continue;
-            }
+            })
+        };
+        let stored = self.stored()?;
+        let records = stored.iter().map(|stored| &stored.record);
+        let mut problems = Vec::new();
+        for record in records.filter(|record| is_of(record, conf) && !is_covered(record)) {
             let removed = self
                 .lock_other_container(&record.container)
                 .and_then(|_lock| self.collect_one(record));
@@ -38,24 +35,12 @@ impl Agent {
         }
         let collected = self.collect_delegates(&conf.body, valid, &mut problems);
         problems.extend(collected.err().map(|error| error.to_string()));
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::Failed,
-            problems.join("; "),
-            "repeat the GC",
-        ))
+        failure::all_of(&problems, "repeat the GC")
     }
 
     /// Removes what was listed, unless an ADD has put something else in its place meanwhile.
     fn collect_one(&self, listed: &Record) -> Result<(), Error> {
-        let (container, ifname) = (&listed.container, &listed.ifname);
-        let found = self
-            .journal()?
-            .find(container, ifname)
-            .map_err(|e| failure::journal(&e))?;
-        match found {
+        match self.journal()?.find(&listed.container, &listed.ifname)? {
             Some(stored) if stored.record.cookie == listed.cookie => {
                 let _span = span::of_record("gc", &stored.record).entered();
                 tracing::info!("GC removes an attachment");
@@ -77,11 +62,10 @@ impl Agent {
         if !networks.any(|network| network.backend.executed().is_some()) {
             return Ok(());
         }
-        let stored = self.journal()?.all().map_err(|e| failure::journal(&e))?;
-        if !self.is_journal_readable() {
+        let Some(stored) = self.stored_if_readable()? else {
             tracing::warn!("GC runs no delegates: not every row of the journal can be read");
             return Ok(());
-        }
+        };
         if matches!(body, Body::All { .. })
             && let Some(container) = unknown(valid, &stored)
         {
@@ -135,15 +119,9 @@ fn still_there(
 /// network, not the list that it was in.
 fn is_of(record: &Record, conf: &NetConf) -> bool {
     let networks = conf.body.networks();
-    let all_listed = || {
-        let mut natives = record.natives();
-        natives.all(|(native, _)| {
-            networks
-                .iter()
-                .any(|network| network.name == native.network)
-        })
-    };
-    record.network == conf.name || (record.details.adopted && all_listed())
+    let is_listed = |name: &NetworkName| networks.iter().any(|network| network.name == *name);
+    let are_listed = || record.natives().all(|(one, _)| is_listed(&one.network));
+    record.network == conf.name || (record.details.adopted && are_listed())
 }
 
 #[cfg(test)]

@@ -6,6 +6,22 @@ use crate::journal::{AttachmentRecord, PluginsRecord, Record};
 use crate::serve::call::Call;
 use plexus_api::cni::{Chain, Code, Error, Executable, Outcome, RemainsNetwork, Version};
 use plexus_cni::delegate::{self as runner, Cause, Runner};
+use plexus_types::IfName;
+use serde_json::Map;
+
+/// The variables that a plugin gets for an interface of a record.
+pub(crate) fn call_for<'r>(
+    record: &'r Record,
+    ifname: &'r IfName,
+    netns: &'r str,
+) -> runner::Call<'r> {
+    runner::Call {
+        container: &record.container,
+        netns,
+        ifname,
+        args: &record.details.args,
+    }
+}
 
 /// Runs DEL of every plugin that may have begun, in reverse order.
 pub(crate) fn del(
@@ -15,12 +31,7 @@ pub(crate) fn del(
     netns: &str,
 ) -> Result<(), Error> {
     let chain = chain_of(plugins);
-    let call = runner::Call {
-        container: &record.container,
-        netns,
-        ifname: &attachment.ifname,
-        args: &record.details.args,
-    };
+    let call = call_for(record, &attachment.ifname, netns);
     let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
     combined(steps.del_chain(plugins.begun, plugins.results.last()))
 }
@@ -31,18 +42,13 @@ pub(crate) fn check(
     (attachment, plugins): (&AttachmentRecord, &PluginsRecord),
     record: &Record,
 ) -> Result<(), Error> {
-    let chain = chain_of(plugins);
-    let call = runner::Call {
-        container: &record.container,
-        netns: &record.netns,
-        ifname: &attachment.ifname,
-        args: &record.details.args,
+    let Some(result) = plugins.results.last() else {
+        return Ok(());
     };
+    let chain = chain_of(plugins);
+    let call = call_for(record, &attachment.ifname, &record.netns);
     let steps = runner.steps(&attachment.network, &chain, call, &plugins.runtime);
-    match plugins.results.last() {
-        Some(result) => steps.check(result).map_err(|error| error.to_cni()),
-        None => Ok(()),
-    }
+    steps.check(result).map_err(|error| error.to_cni())
 }
 
 /// DEL of one network with nothing but the request: the result that the runtime kept stands in
@@ -78,11 +84,9 @@ pub(crate) fn del_from_request(
         ifname: network.interface.as_ref().map_or(call.ifname(), Ok)?,
         args: &call.request.args,
     };
-    let runtime = conf
-        .map(|conf| conf.runtime.raw.clone())
-        .unwrap_or_default();
+    let runtime = conf.map_or_else(Map::new, |conf| conf.runtime.raw.clone());
     let steps = runner.steps(name, &chain, environment, &runtime);
-    let mut errors = steps.del_chain(steps.len(), result);
+    let mut errors = steps.del_chain(chain.plugins.len(), result);
     if configured.is_none() {
         errors.retain(|error| !is_left_out(error));
     }
@@ -119,18 +123,12 @@ fn combined(errors: Vec<runner::Error>) -> Result<(), Error> {
     let Some(first) = errors.first() else {
         return Ok(());
     };
-    let texts: Vec<String> = errors
-        .iter()
-        .map(|error| error.to_cni().to_string())
-        .collect();
-    let code = if first.is_temporary() {
-        Code::TryAgainLater
-    } else {
-        first.to_cni().code
+    let code = match first.is_temporary() {
+        true => Code::TryAgainLater,
+        false => first.to_cni().code,
     };
-    Err(Error::new(
-        code,
-        texts.join("; "),
-        "repeat the DEL when the plugin can be run",
-    ))
+    let texts = errors.iter().map(|error| error.to_cni().to_string());
+    let text = texts.collect::<Vec<_>>().join("; ");
+    let next = "repeat the DEL when the plugin can be run";
+    Err(Error::new(code, text, next))
 }

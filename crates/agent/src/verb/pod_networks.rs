@@ -100,26 +100,17 @@ impl Agent {
             cluster_name: kubernetes.cluster_name.clone(),
             cluster_cidrs: kubernetes.cluster_cidrs.clone(),
         };
+        let runtime = &conf.runtime;
         let Body::Named(fq_name) = &conf.body else {
             let first = self.first_network(conf, kubernetes, cluster)?;
-            return pod_networks(pod, first, &conf.runtime, &settings, cluster).map_err(refused);
+            return pod_networks(pod, first, runtime, &settings, cluster).map_err(refused);
         };
-        if is_container(kubernetes, call) {
-            let (name, ifname) = (conf.name.as_str(), call.ifname()?);
-            let fq_name = fq_name.as_ref();
-            return container_network(name, fq_name, ifname, &conf.runtime, &settings, cluster)
-                .map_err(refused);
-        }
-        named_network(
-            pod,
-            conf.name.as_str(),
-            fq_name.as_ref(),
-            call.ifname()?,
-            &conf.runtime,
-            &settings,
-            cluster,
-        )
-        .map_err(refused)
+        let (fq_name, name, ifname) = (fq_name.as_ref(), conf.name.as_str(), call.ifname()?);
+        let resolved = match is_container(kubernetes, call) {
+            true => container_network(name, fq_name, ifname, runtime, &settings, cluster),
+            false => named_network(pod, name, fq_name, ifname, runtime, &settings, cluster),
+        };
+        resolved.map_err(refused)
     }
 
     /// The cluster, or why there is none.
@@ -161,17 +152,17 @@ impl Agent {
             return Ok((facts, None));
         }
         let uid = call.args.pod_uid.as_deref();
-        let asked = cluster.pod(namespace, name, uid);
-        match asked.map_err(|error| unanswered(&error))? {
+        let pod = cluster.pod(namespace, name, uid);
+        match pod.map_err(|error| unanswered(&error))? {
             Some(meta) => Ok((meta.facts, Some(meta.api_uid))),
-            None => Err(Error::new(
-                Code::TryAgainLater,
-                format!(
-                    "the API server knows no pod {namespace}/{name} with UID {}",
-                    uid.unwrap_or("unknown")
-                ),
-                "it was deleted or made anew meanwhile; the kubelet will try again if it is still wanted",
-            )),
+            None => {
+                let uid = uid.unwrap_or("unknown");
+                Err(Error::new(
+                    Code::TryAgainLater,
+                    format!("the API server knows no pod {namespace}/{name} with UID {uid}"),
+                    "it was deleted or made anew meanwhile; the kubelet will try again if it is still wanted",
+                ))
+            }
         }
     }
 
@@ -195,7 +186,7 @@ impl Agent {
                     backend: NetworkBackend::Delegate(chain.1),
                     runtime: Some(conf.runtime.raw.clone()),
                 };
-                let reference = Reference::cluster_default(String::new(), Vec::new());
+                let reference = Reference::cluster_default(&network, "");
                 Ok((network, reference))
             }
             ClusterNetwork::None => Err(Error::new(
@@ -242,25 +233,21 @@ fn own_network(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, R
 
 /// Blocks of the Network `cluster-default`, routed.
 fn own_blocks(kubernetes: &Kubernetes, cluster: &Cluster) -> Result<(Network, Reference), Error> {
-    let object = cluster.network(&kubernetes.namespace, CLUSTER_DEFAULT);
-    let object = object.ok_or_else(|| {
+    let namespace = &kubernetes.namespace;
+    let object = cluster.network(namespace, CLUSTER_DEFAULT).ok_or_else(|| {
         Error::new(
             Code::TryAgainLater,
-            format!(
-                "there is no Network {}/{CLUSTER_DEFAULT} yet",
-                kubernetes.namespace
-            ),
+            format!("there is no Network {namespace}/{CLUSTER_DEFAULT} yet"),
             "the controller makes it from its --cluster-cidrs; is the controller running?",
         )
     })?;
-    let network = block_network(&object, &kubernetes.cluster_cidrs);
-    network.map_err(|error| failure::refusal(&error))
+    block_network(&object, &kubernetes.cluster_cidrs).map_err(|error| failure::refusal(&error))
 }
 
 fn unanswered(error: &crate::cluster::AskError) -> Error {
     Error::new(
         Code::TryAgainLater,
-        crate::failure::chain(error),
+        failure::chain(error),
         "is the API server reachable from this node? the kubelet will try again",
     )
 }

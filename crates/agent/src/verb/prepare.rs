@@ -7,7 +7,6 @@ use crate::failure;
 use crate::journal::{AttachmentRecord, PreparationRecord, Record};
 use crate::node::links::link_facts;
 use plexus_api::cni::{Code, Error};
-use plexus_cni::delegate as runner;
 use plexus_cni::shim::http::{self, RequestError};
 use plexus_core::attach::{
     Attachment, AwaitedLink, OutsideCall, Preparation, PreparationResult, Service,
@@ -37,33 +36,26 @@ impl Agent {
         attachment: &Attachment,
         preparation: &Preparation,
     ) -> Result<PreparationResult, Error> {
+        let Attachment {
+            network, ifname, ..
+        } = attachment;
         let done = match preparation {
             Preparation::Ipam(run) => {
-                let call = runner::Call {
-                    container: &record.container,
-                    netns: &record.netns,
-                    ifname: &attachment.ifname,
-                    args: &record.details.args,
-                };
-                let runner = &self.runner;
-                let steps = runner.steps(&attachment.network, &run.chain, call, &run.runtime);
+                let call = executed::call_for(record, ifname, &record.netns);
+                let steps = self.runner.steps(network, &run.chain, call, &run.runtime);
                 let added = steps.add_step(0, None).map_err(|error| error.to_cni());
                 added.map(PreparationResult::Addresses)
             }
             Preparation::Wait { link, .. } => self.wait_for_link(link).map(PreparationResult::Link),
             Preparation::Call { call, .. } => {
-                let body = body(record, attachment.ifname.as_str(), call, None);
+                let body = body(record, ifname.as_str(), call, None);
                 effect("call.setup<");
                 let answered = ask(&call.service, "/setup", &body, SETUP_TIMEOUT);
                 effect("call.setup>");
                 answered.map(PreparationResult::Answer)
             }
         };
-        let at = format!(
-            "network {}, interface {}",
-            attachment.network, attachment.ifname
-        );
-        done.map_err(|error| failure::at(at, error))
+        done.map_err(|error| failure::at(format!("network {network}, interface {ifname}"), error))
     }
 
     /// Undoes the preparations of an attachment whose link is gone, in reverse. Tries all, reports every error.
@@ -73,29 +65,26 @@ impl Agent {
         attachment: &AttachmentRecord,
         netns: &str,
     ) -> Vec<String> {
-        let native = attachment.native();
-        let preparations = native.map_or(&[][..], |native| &native.preparations);
-        let undone = preparations
-            .iter()
-            .rev()
-            .map(|preparation| match preparation {
-                PreparationRecord::Ipam(plugins) => {
-                    executed::del(&self.runner, (attachment, plugins), record, netns)
-                }
-                PreparationRecord::Wait(_) => Ok(()),
-                PreparationRecord::Call { call, answer } => {
-                    let body = body(record, attachment.ifname.as_str(), call, answer.as_ref());
-                    effect("call.teardown<");
-                    let answered = ask(&call.service, "/teardown", &body, TEARDOWN_TIMEOUT);
-                    effect("call.teardown>");
-                    answered.map(drop)
-                }
-            });
-        let at = format!(
-            "network {}, interface {}",
-            attachment.network, attachment.ifname
-        );
-        let problems = undone.filter_map(Result::err);
+        let AttachmentRecord {
+            network, ifname, ..
+        } = attachment;
+        let undo = |preparation: &PreparationRecord| match preparation {
+            PreparationRecord::Ipam(plugins) => {
+                executed::del(&self.runner, (attachment, plugins), record, netns)
+            }
+            PreparationRecord::Wait(_) => Ok(()),
+            PreparationRecord::Call { call, answer } => {
+                let body = body(record, ifname.as_str(), call, answer.as_ref());
+                effect("call.teardown<");
+                let answered = ask(&call.service, "/teardown", &body, TEARDOWN_TIMEOUT);
+                effect("call.teardown>");
+                answered.map(drop)
+            }
+        };
+        let at = format!("network {network}, interface {ifname}");
+        let preparations = attachment.native().map(|native| &native.preparations);
+        let latest_first = preparations.into_iter().flatten().rev();
+        let problems = latest_first.filter_map(|one| undo(one).err());
         problems
             .map(|error| failure::at(&at, error).to_string())
             .collect()
@@ -103,8 +92,7 @@ impl Agent {
 
     /// Waits until a link of the node is there. The kernel tells of every change, so nothing is missed in between.
     fn wait_for_link(&self, awaited: &AwaitedLink) -> Result<LinkFacts, Error> {
-        let next = "is the agent allowed to use netlink (CAP_NET_ADMIN)?";
-        let unseen = |error: NetlinkError| failure::failed(&error, next);
+        let unseen = |error: NetlinkError| failure::netlink(&error);
         let until = Instant::now() + plexus_faults::hastened(LINK_TIMEOUT);
         effect("wait.link<");
         let changes = Changes::of_links(&self.node).map_err(unseen)?;
@@ -127,7 +115,7 @@ impl Agent {
                 return Err(no_link(awaited));
             }
             let waited = events::wait(&[&changes], Some(left));
-            waited.map_err(|error: io::Error| failure::failed(&error, next))?;
+            waited.map_err(|error: io::Error| failure::netlink(&error))?;
         }
     }
 }
@@ -142,12 +130,10 @@ fn no_link(awaited: &AwaitedLink) -> Error {
         AwaitedLink::Name(name) => format!("link {name}"),
         AwaitedLink::Mac(mac) => format!("link with MAC {mac}"),
     };
+    let seconds = LINK_TIMEOUT.as_secs();
     Error::new(
         Code::Failed,
-        format!(
-            "no {what} has appeared on the node within {} s",
-            LINK_TIMEOUT.as_secs()
-        ),
+        format!("no {what} has appeared on the node within {seconds} s"),
         "does the node take new devices while it runs (PCI hot-plug, its driver)? See its kernel log",
     )
 }
@@ -198,12 +184,10 @@ fn ask(service: &Service, path: &str, body: &str, timeout: Duration) -> Result<V
             _ => failed(Code::Failed, problem, "see the log of its program"),
         });
     }
-    let text = if answer.body.is_empty() {
-        "null"
-    } else {
-        &answer.body
-    };
-    serde_json::from_str(text).map_err(|error| {
+    if answer.body.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(&answer.body).map_err(|error| {
         let problem = format!("its answer to {path} is no JSON: {error}");
         failed(Code::Failed, problem, "report this to its author")
     })

@@ -25,10 +25,6 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 impl Agent {
     /// Code 50 with the reason if an ADD would be refused.
     pub(crate) fn status(&self, call: &Call<'_>) -> Result<(), Error> {
-        let unavailable = |error: Error| Error {
-            code: Code::NotAvailable,
-            ..error
-        };
         let until = Instant::now() + STATUS_TIMEOUT;
         let journal = self.journal().map_err(unavailable)?;
         if let Some(error) = journal.write_problem() {
@@ -38,8 +34,11 @@ impl Agent {
             return Err(not_restored());
         }
         let body = &call.conf()?.body;
-        if matches!(body, Body::Pod) {
-            self.ask_first_network(until)?;
+        // Whether pods would get their first interface; where another CNI makes it, by its own word.
+        if matches!(body, Body::Pod)
+            && let Some((name, chain)) = self.first_delegate()?
+        {
+            self.ask_plugins(&name, &chain, until)?;
         }
         for network in body.networks() {
             if let NetworkBackend::Native(native) = &network.backend {
@@ -47,11 +46,22 @@ impl Agent {
                     .map_err(unavailable)?;
             }
             if let Some(chain) = network.backend.executed() {
-                let asked = self.runner.status(&network.name, chain, until);
-                for silent in asked.map_err(|error| unavailable(error.to_cni()))? {
-                    tracing::warn!(silent, "a plugin did not answer STATUS in time");
-                }
+                self.ask_plugins(&network.name, chain, until)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Plugins' own word; those that do not answer in time count as able.
+    fn ask_plugins(
+        &self,
+        network: &NetworkName,
+        chain: &Chain,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let asked = self.runner.status(network, chain, until);
+        for silent in asked.map_err(|error| unavailable(error.to_cni()))? {
+            tracing::warn!(silent, "a plugin did not answer STATUS in time");
         }
         Ok(())
     }
@@ -64,10 +74,7 @@ impl Agent {
         };
         let cluster = self.cluster.get();
         if !cluster.is_some_and(Cluster::synced) {
-            return Err(Error {
-                code: Code::NotAvailable,
-                ..not_synced()
-            });
+            return Err(unavailable(not_synced()));
         }
         let reason = match kubernetes.cluster_network {
             ClusterNetwork::None => return Ok(None),
@@ -84,26 +91,14 @@ impl Agent {
                     .then_some("the Network that describes the cluster network is not there yet")
             }
         };
-        let Some(reason) = reason else {
-            return Ok(None);
-        };
         let next = "it comes with the API server and the controllers: see the agent's log for the connection to it";
-        Err(Error::new(Code::NotAvailable, reason, next))
+        reason.map_or(Ok(None), |reason| {
+            Err(Error::new(Code::NotAvailable, reason, next))
+        })
     }
+}
 
-    /// Whether pods would get their first interface; where another CNI makes it, by its own word.
-    fn ask_first_network(&self, until: Instant) -> Result<(), Error> {
-        let Some((name, chain)) = self.first_delegate()? else {
-            return Ok(());
-        };
-        let asked = self.runner.status(&name, &chain, until);
-        let silent = asked.map_err(|error| Error {
-            code: Code::NotAvailable,
-            ..error.to_cni()
-        })?;
-        for silent in silent {
-            tracing::warn!(silent, "a plugin did not answer STATUS in time");
-        }
-        Ok(())
-    }
+fn unavailable(error: Error) -> Error {
+    let code = Code::NotAvailable;
+    Error { code, ..error }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Ordered from oldest to newest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Version {
     /// 0.3.0
     V0_3_0,
@@ -11,7 +11,8 @@ pub enum Version {
     V0_3_1,
     /// 0.4.0: CHECK
     V0_4_0,
-    /// 1.0.0: no `version` in `ips`
+    /// 1.0.0: no `version` in `ips`. The newest that all plugins know.
+    #[default]
     V1_0_0,
     /// 1.1.0: GC, STATUS, richer interfaces and routes
     V1_1_0,

@@ -58,12 +58,11 @@ pub fn read(text: &str) -> Manifest {
     for (first, text) in documents(text, &mut manifest.faults) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let (value, faults) = yaml(text);
-        manifest
-            .faults
-            .extend(faults.into_iter().map(|(line, text)| Fault {
-                line: first + line.saturating_sub(1),
-                text,
-            }));
+        let faults = faults.into_iter().map(|(line, text)| Fault {
+            line: first + line.saturating_sub(1),
+            text,
+        });
+        manifest.faults.extend(faults);
         if let Some(value) = value {
             add(&mut manifest, value, &Arc::from(text), first);
         }
@@ -79,7 +78,7 @@ impl Written {
         all.extend(steps);
         loop {
             if let Some(spot) = locate::in_yaml(&self.text, &all, Part::Key) {
-                let inside = self.inside(&all, inner).unwrap_or(spot.line);
+                let inside = self.inside(&all, inner).unwrap_or(spot.line());
                 return self.first + inside.saturating_sub(1);
             }
             if all.pop().is_none() {
@@ -90,60 +89,40 @@ impl Written {
 
     /// The line of a field of JSON that is a text of this object, if it can be told.
     fn inside(&self, steps: &[Step], inner: &str) -> Option<usize> {
-        let value = steps
-            .get(self.within.len()..)?
-            .iter()
-            .try_fold(&self.object, |here, step| match step {
-                Step::Key(key) => here.get(key),
-                Step::Item(number) => here.get(number),
-            });
+        let mut steps_within = steps.get(self.within.len()..)?.iter();
+        let value = steps_within.try_fold(&self.object, |here, step| match step {
+            Step::Key(key) => here.get(key),
+            Step::Item(number) => here.get(number),
+        });
         let json = document::read(value?.as_str()?.as_bytes()).ok()?;
         let (wanted, _) = locate::steps(&json, inner);
         let spot = locate::in_yaml(&self.text, steps, Part::Value)?;
-        let line = self.text.lines().nth(spot.line.checked_sub(1)?)?;
-        let begins = line.chars().nth(spot.column.checked_sub(1)?)?;
-        let from = match begins {
-            '|' | '>' => spot.line,
-            '\'' => spot.line.checked_sub(1)?,
+        let (before, column) = (spot.line().checked_sub(1)?, spot.column().checked_sub(1)?);
+        let line = self.text.lines().nth(before)?;
+        let mut value = line.chars().skip(column);
+        let (from, begun) = match value.next()? {
+            '|' | '>' => (spot.line(), None),
+            '\'' => (before, Some(value.collect::<String>())),
             _ => return None,
         };
-        let rest: String = match begins {
-            '\'' => {
-                let line: String = line.chars().skip(spot.column).collect();
-                let more = self.text.lines().skip(spot.line);
-                [line.as_str()]
-                    .into_iter()
-                    .chain(more)
-                    .collect::<Vec<_>>()
-                    .join("\n")
-            }
-            _ => self
-                .text
-                .lines()
-                .skip(spot.line)
-                .collect::<Vec<_>>()
-                .join("\n"),
-        };
+        let more = self.text.lines().skip(spot.line());
+        let rest: Vec<&str> = begun.as_deref().into_iter().chain(more).collect();
+        let rest = rest.join("\n");
         let mut wanted = wanted.as_slice();
-        loop {
-            let found = match wanted.is_empty() {
-                true => return None,
-                false => locate::in_json(&rest, wanted),
-            };
-            if let Some(line) = found {
+        while !wanted.is_empty() {
+            if let Some(line) = locate::in_json(&rest, wanted) {
                 return Some(from + line);
             }
             wanted = wanted.split_last()?.1;
         }
+        None
     }
 }
 
 /// A list is its items.
 fn add(manifest: &mut Manifest, value: Value, text: &Arc<str>, first: usize) {
-    let is_list = value
-        .get("kind")
-        .and_then(Value::as_str)
-        .is_some_and(|kind| kind.ends_with("List"));
+    let kind = value.get("kind").and_then(Value::as_str);
+    let is_list = kind.is_some_and(|kind| kind.ends_with("List"));
     let items = value.get("items").and_then(Value::as_array);
     let written = |object: Value, within: Vec<Step>| Written {
         object,
@@ -232,12 +211,12 @@ fn yaml(text: &str) -> (Option<Value>, Faults) {
         Ok(read) => read,
         Err(error) => return (None, vec![explained(&error, text)]),
     };
-    let mut faults: Faults = Vec::new();
-    for (line, key) in read.twice {
-        let key = quoted(&key);
+    let twice = read.twice.iter().map(|(line, key)| {
+        let key = quoted(key);
         let text = format!("the key {key} occurs twice in one map: only the last counts");
-        faults.push((line, text));
-    }
+        (*line, text)
+    });
+    let mut faults: Faults = twice.collect();
     let ends = text.lines().position(|line| line.trim_end() == "...");
     let is_rest = |line: &str| is_text(line) && !line.starts_with('%');
     match (ends, documents.next().map(IgnoredAny::deserialize)) {
@@ -273,14 +252,10 @@ fn too_deep(text: &str) -> Option<usize> {
 /// The line of an error, and what it says.
 fn explained(error: &serde_yaml_ng::Error, text: &str) -> (usize, String) {
     let mut line = error.location().map_or(1, |location| location.line());
-    let near = text.lines().take(line).skip(line.saturating_sub(2));
-    let tab = near
-        .map(|line| line.trim_start_matches(' '))
-        .any(|line| line.starts_with('\t'));
-    let mut hint = if tab {
-        "; tabs do not indent, write blanks"
-    } else {
-        ""
+    let mut near = text.lines().take(line).skip(line.saturating_sub(2));
+    let mut hint = match near.any(|line| line.trim_start_matches(' ').starts_with('\t')) {
+        true => "; tabs do not indent, write blanks",
+        false => "",
     };
     if let Some(at) = text.lines().position(|line| line.starts_with('%')) {
         line = at + 1;

@@ -29,6 +29,15 @@ pub struct Finding {
     pub text: String,
 }
 
+/// A path below another one; either may be empty.
+pub(super) fn joined(within: &str, path: &str) -> String {
+    match (within, path) {
+        ("", path) => path.to_owned(),
+        (within, "") => within.to_owned(),
+        (within, path) => format!("{within}.{path}"),
+    }
+}
+
 /// Findings about one object, as they are collected.
 pub(super) struct Findings<'w> {
     written: &'w Written,
@@ -52,11 +61,7 @@ impl<'w> Findings<'w> {
     /// Problems whose paths begin at `within`, which is left out of what is shown.
     pub(super) fn problems(&mut self, within: &str, problems: Problems) {
         for problem in problems.0 {
-            let location = match (within, problem.path.as_str()) {
-                ("", path) => path.to_owned(),
-                (within, "") => within.to_owned(),
-                (within, path) => format!("{within}.{path}"),
-            };
+            let location = joined(within, &problem.path);
             self.add_at(Level::Problem, &location, &problem.path, problem.text);
         }
     }

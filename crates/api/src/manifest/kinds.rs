@@ -3,8 +3,10 @@
 
 use crate::cni::parse::choice;
 use crate::later;
-use crate::objects::{Block, BlockRequest, GROUP, PodAttachments, VERSION};
+use crate::objects::{Block, BlockRequest, GROUP, Network, PodAttachments, VERSION};
 use crate::text::quoted;
+use Scope::{Cluster, Namespaced};
+use k8s_openapi::Resource;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -57,95 +59,39 @@ pub(super) enum Reading {
 }
 
 const KINDS: [Kind; 24] = [
-    own("Network", Scope::Namespaced, Reading::Network),
-    own("Block", Scope::Cluster, Reading::Own(round_trip::<Block>)),
-    own(
-        "BlockRequest",
-        Scope::Cluster,
-        Reading::Own(round_trip::<BlockRequest>),
-    ),
-    own(
-        "PodAttachments",
-        Scope::Namespaced,
-        Reading::Own(round_trip::<PodAttachments>),
-    ),
-    kind(
-        "k8s.cni.cncf.io",
-        "NetworkAttachmentDefinition",
-        Scope::Namespaced,
-        Reading::Nad,
-    ),
-    kind(
-        "",
-        "Pod",
-        Scope::Namespaced,
-        Reading::Pod(round_trip::<Pod>),
-    ),
-    kind("", "Namespace", Scope::Cluster, typed::<Namespace>()),
-    kind("", "Node", Scope::Cluster, typed::<Node>()),
-    kind("", "ConfigMap", Scope::Namespaced, typed::<ConfigMap>()),
-    kind("", "Event", Scope::Namespaced, typed::<Event>()),
-    kind(
-        "coordination.k8s.io",
-        "Lease",
-        Scope::Namespaced,
-        typed::<Lease>(),
-    ),
-    workload("apps", "Deployment", template::<Deployment>()),
-    workload("apps", "ReplicaSet", template::<ReplicaSet>()),
-    workload("apps", "DaemonSet", template::<DaemonSet>()),
-    workload("apps", "StatefulSet", template::<StatefulSet>()),
-    workload("batch", "Job", template::<Job>()),
-    workload(
-        "batch",
-        "CronJob",
-        Reading::Template("spec.jobTemplate.spec.template", round_trip::<CronJob>),
-    ),
-    kind(
-        "apiextensions.k8s.io",
-        "CustomResourceDefinition",
-        Scope::Cluster,
-        typed::<CustomResourceDefinition>(),
-    ),
-    kind(
-        "resource.k8s.io",
-        "ResourceClaim",
-        Scope::Namespaced,
-        typed::<ResourceClaim>(),
-    ),
-    kind(
-        "resource.k8s.io",
-        "ResourceClaimTemplate",
-        Scope::Namespaced,
-        typed::<ResourceClaimTemplate>(),
-    ),
-    kind(
-        "resource.k8s.io",
-        "DeviceClass",
-        Scope::Cluster,
-        typed::<DeviceClass>(),
-    ),
     Kind {
-        version: "v1alpha1",
-        ..kind(
-            "cni.networking.x-k8s.io",
-            "CNIConfig",
-            Scope::Cluster,
-            Reading::Plain,
-        )
+        reading: Reading::Network,
+        ..own::<Network>("Network", Namespaced)
     },
-    kind(
-        "net.cogadvisor.io",
-        "MultiNicNetwork",
-        Scope::Cluster,
-        Reading::Plain,
-    ),
-    kind(
-        "net.cogadvisor.io",
-        "HostInterface",
-        Scope::Cluster,
-        Reading::Plain,
-    ),
+    own::<Block>("Block", Cluster),
+    own::<BlockRequest>("BlockRequest", Cluster),
+    own::<PodAttachments>("PodAttachments", Namespaced),
+    Kind {
+        group: "k8s.cni.cncf.io",
+        version: "v1",
+        kind: "NetworkAttachmentDefinition",
+        scope: Namespaced,
+        reading: Reading::Nad,
+    },
+    of::<Pod>(Namespaced, Reading::Pod(round_trip::<Pod>)),
+    typed::<Namespace>(Cluster),
+    typed::<Node>(Cluster),
+    typed::<ConfigMap>(Namespaced),
+    typed::<Event>(Namespaced),
+    typed::<Lease>(Namespaced),
+    workload::<Deployment>("spec.template"),
+    workload::<ReplicaSet>("spec.template"),
+    workload::<DaemonSet>("spec.template"),
+    workload::<StatefulSet>("spec.template"),
+    workload::<Job>("spec.template"),
+    workload::<CronJob>("spec.jobTemplate.spec.template"),
+    typed::<CustomResourceDefinition>(Cluster),
+    typed::<ResourceClaim>(Namespaced),
+    typed::<ResourceClaimTemplate>(Namespaced),
+    typed::<DeviceClass>(Cluster),
+    plain("cni.networking.x-k8s.io", "v1alpha1", "CNIConfig"),
+    plain("net.cogadvisor.io", "v1", "MultiNicNetwork"),
+    plain("net.cogadvisor.io", "v1", "HostInterface"),
 ];
 
 /// A version that was served once, or is served by few.
@@ -183,60 +129,47 @@ const GONE: [Gone; 3] = [
 
 /// Kinds whose objects an API server may still take in their old form.
 const OLD: [Kind; 3] = [
-    old(
-        "ResourceClaim",
-        Scope::Namespaced,
-        typed::<v1beta1::ResourceClaim>(),
-    ),
-    old(
-        "ResourceClaimTemplate",
-        Scope::Namespaced,
-        typed::<v1beta1::ResourceClaimTemplate>(),
-    ),
-    old(
-        "DeviceClass",
-        Scope::Cluster,
-        typed::<v1beta1::DeviceClass>(),
-    ),
+    typed::<v1beta1::ResourceClaim>(Namespaced),
+    typed::<v1beta1::ResourceClaimTemplate>(Namespaced),
+    typed::<v1beta1::DeviceClass>(Cluster),
 ];
 
-const fn old(name: &'static str, scope: Scope, reading: Reading) -> Kind {
-    Kind {
-        version: "v1beta1",
-        ..kind("resource.k8s.io", name, scope, reading)
-    }
-}
-
-const fn kind(group: &'static str, kind: &'static str, scope: Scope, reading: Reading) -> Kind {
-    Kind {
-        group,
-        version: "v1",
-        kind,
-        scope,
-        reading,
-    }
-}
-
-const fn own(kind: &'static str, scope: Scope, reading: Reading) -> Kind {
+const fn own<T: DeserializeOwned + Serialize>(kind: &'static str, scope: Scope) -> Kind {
     Kind {
         group: GROUP,
         version: VERSION,
         kind,
         scope,
+        reading: Reading::Own(round_trip::<T>),
+    }
+}
+
+const fn of<T: Resource>(scope: Scope, reading: Reading) -> Kind {
+    Kind {
+        group: T::GROUP,
+        version: T::VERSION,
+        kind: T::KIND,
+        scope,
         reading,
     }
 }
 
-const fn workload(group: &'static str, name: &'static str, reading: Reading) -> Kind {
-    kind(group, name, Scope::Namespaced, reading)
+const fn typed<T: Resource + DeserializeOwned + Serialize>(scope: Scope) -> Kind {
+    of::<T>(scope, Reading::Typed(round_trip::<T>))
 }
 
-const fn typed<T: DeserializeOwned + Serialize>() -> Reading {
-    Reading::Typed(round_trip::<T>)
+const fn workload<T: Resource + DeserializeOwned + Serialize>(path: &'static str) -> Kind {
+    of::<T>(Namespaced, Reading::Template(path, round_trip::<T>))
 }
 
-const fn template<T: DeserializeOwned + Serialize>() -> Reading {
-    Reading::Template("spec.template", round_trip::<T>)
+const fn plain(group: &'static str, version: &'static str, kind: &'static str) -> Kind {
+    Kind {
+        group,
+        version,
+        kind,
+        scope: Cluster,
+        reading: Reading::Plain,
+    }
 }
 
 pub(super) fn round_trip<T: DeserializeOwned + Serialize>(
@@ -259,17 +192,13 @@ pub(super) enum Known {
 pub(super) fn find(api_version: &str, name: &str) -> Known {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let named = |group: &str| {
-        KINDS
-            .iter()
-            .find(|kind| kind.group == group && kind.kind == name)
+        let mut kinds = KINDS.iter();
+        kinds.find(|kind| (kind.group, kind.kind) == (group, name))
     };
-    let gone = GONE
-        .iter()
-        .find(|gone| (gone.group, gone.version) == (group, version));
-    if let Some(gone) = gone {
-        let old = OLD
-            .iter()
-            .find(|kind| (kind.group, kind.version, kind.kind) == (group, version, name));
+    let mut gone = GONE.iter();
+    if let Some(gone) = gone.find(|gone| (gone.group, gone.version) == (group, version)) {
+        let mut old = OLD.iter();
+        let old = old.find(|old| (old.group, old.version, old.kind) == (group, version, name));
         return match old.or_else(|| named(gone.now)) {
             Some(kind) => Known::Version(gone.text.to_owned(), kind),
             None => Known::No,
@@ -291,16 +220,12 @@ pub(super) fn misspelt(api_version: &str, name: &str) -> Option<String> {
     if group != GROUP || later::kind(group, name).is_some() {
         return None;
     }
-    let ours: Vec<&str> = KINDS
-        .iter()
-        .filter(|kind| kind.group == group)
-        .map(|kind| kind.kind)
-        .collect();
-    let meant = choice::meant(name, &ours).map(|meant| format!("did you mean {meant:?}? "));
+    let ours = KINDS.iter().filter(|kind| kind.group == group);
+    let ours: Vec<&str> = ours.map(|kind| kind.kind).collect();
     Some(format!(
         "{} is no kind of {group}: {}there are {}",
         quoted(name),
-        meant.unwrap_or_default(),
+        choice::did_you_mean(name, &ours),
         ours.join(", ")
     ))
 }
@@ -323,14 +248,14 @@ pub(super) fn api_version_of(name: &str) -> Option<String> {
 /// Where objects of a kind are, as far as it is known here.
 pub fn scope_of(api_version: &str, name: &str) -> Option<Scope> {
     let (group, _) = api_version.split_once('/').unwrap_or_default();
-    let kind = KINDS
-        .iter()
-        .find(|kind| kind.kind == name && kind.group == group)
-        .map(|kind| kind.scope);
-    kind.or_else(|| {
-        later::kind(group, name).map(|later| match later.namespaced {
-            true => Scope::Namespaced,
-            false => Scope::Cluster,
+    let mut kinds = KINDS.iter();
+    let known = kinds.find(|kind| (kind.group, kind.kind) == (group, name));
+    known.map(|kind| kind.scope).or_else(|| {
+        let later = later::kind(group, name)?;
+        Some(if later.namespaced {
+            Namespaced
+        } else {
+            Cluster
         })
     })
 }

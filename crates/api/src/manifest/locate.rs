@@ -1,27 +1,17 @@
 //! Where in the text a field is. The text is read once more up to the field, and there the reading
 //! is stopped by an error of our own: the reader's errors say where they happened.
 
-use super::value::{Key, ReadKey};
-use serde::de::Visitor;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess};
+use super::value::{Key, STOPPED};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_yaml_ng::Location;
 use std::fmt;
-
-/// What only our own error says.
-const HERE: &str = "\u{1}the field that is looked for\u{1}";
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Key(String),
     Item(usize),
-}
-
-/// A place in a text, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
-    pub(super) line: usize,
-    pub(super) column: usize,
 }
 
 /// What of a field is looked for.
@@ -34,14 +24,11 @@ pub(super) enum Part {
 }
 
 /// Where a field is in YAML; none if it is not there.
-pub(super) fn in_yaml(text: &str, steps: &[Step], part: Part) -> Option<Spot> {
+pub(super) fn in_yaml(text: &str, steps: &[Step], part: Part) -> Option<Location> {
     let document = serde_yaml_ng::Deserializer::from_str(text).next()?;
     let error = Seek { text, steps, part }.deserialize(document).err()?;
-    let location = error.location()?;
-    error.to_string().contains(HERE).then(|| Spot {
-        line: location.line(),
-        column: location.column(),
-    })
+    let location = error.location();
+    location.filter(|_| error.to_string().contains(STOPPED))
 }
 
 /// The line of a field in JSON at the beginning of a text, from 1; none if it is not there.
@@ -49,7 +36,7 @@ pub(super) fn in_json(text: &str, steps: &[Step]) -> Option<usize> {
     let part = Part::Key;
     let mut reader = serde_json::Deserializer::from_str(text);
     let error = Seek { text, steps, part }.deserialize(&mut reader).err()?;
-    error.to_string().contains(HERE).then(|| error.line())
+    error.to_string().contains(STOPPED).then(|| error.line())
 }
 
 /// The steps of a path as problems write it (`spec.subnets.a.cidr`, `networks[0].name`), as far as
@@ -71,8 +58,7 @@ pub(super) fn steps<'p>(object: &Value, path: &'p str) -> (Vec<Step>, &'p str) {
                 longest.map(|(key, value)| (Step::Key(key.clone()), key.len(), value))
             }
             Value::Array(items) => item(rest).and_then(|(number, length)| {
-                let value = items.get(number)?;
-                Some((Step::Item(number), length, value))
+                Some((Step::Item(number), length, items.get(number)?))
             }),
             _ => None,
         };
@@ -98,6 +84,12 @@ struct Seek<'a> {
     part: Part,
 }
 
+impl<'a> Seek<'a> {
+    fn below(&self, steps: &'a [Step]) -> Self {
+        Self { steps, ..*self }
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for Seek<'_> {
     type Value = ();
 
@@ -121,17 +113,12 @@ impl<'de> Visitor<'de> for Seek<'_> {
             return Ok(());
         };
         let (text, part) = (self.text, self.part);
-        let stop = rest.is_empty() && part == Part::Key;
-        let key = Key { text };
-        while let Some(found) = entries.next_key_seed(Match { key, wanted, stop })? {
-            if found {
-                entries.next_value_seed(Seek {
-                    text,
-                    steps: rest,
-                    part,
-                })?;
-            } else {
-                entries.next_value::<IgnoredAny>()?;
+        let is_last = rest.is_empty() && part == Part::Key;
+        let stop_at = is_last.then_some(wanted.as_str());
+        while let Some(key) = entries.next_key_seed(Key { text, stop_at })? {
+            match key.text == *wanted {
+                true => entries.next_value_seed(self.below(rest))?,
+                false => drop(entries.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
@@ -146,75 +133,9 @@ impl<'de> Visitor<'de> for Seek<'_> {
                 return Ok(());
             }
         }
-        let (text, part) = (self.text, self.part);
-        items.next_element_seed(Seek {
-            text,
-            steps: rest,
-            part,
-        })?;
+        items.next_element_seed(self.below(rest))?;
         while items.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
-    }
-}
-
-/// Whether a key is the one; stops there if told so.
-struct Match<'a> {
-    key: Key<'a>,
-    wanted: &'a str,
-    stop: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Match<'_> {
-    type Value = bool;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl Match<'_> {
-    fn compare<E: serde::de::Error>(&self, key: Result<ReadKey, E>) -> Result<bool, E> {
-        let found = key?.text == self.wanted;
-        match found && self.stop {
-            true => Err(E::custom(HERE)),
-            false => Ok(found),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Match<'_> {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key, which is text")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<bool, E> {
-        self.compare(self.key.visit_str(value))
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<bool, E> {
-        self.compare(self.key.visit_borrowed_str(value))
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<bool, E> {
-        self.compare(self.key.visit_bool(value))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<bool, E> {
-        self.compare(self.key.visit_i64(value))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<bool, E> {
-        self.compare(self.key.visit_u64(value))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<bool, E> {
-        self.compare(self.key.visit_f64(value))
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<bool, E> {
-        self.compare(self.key.visit_unit())
     }
 }
 
@@ -225,18 +146,18 @@ impl<'de> Visitor<'de> for Stop {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HERE)
+        f.write_str(STOPPED)
     }
 
-    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        Err(E::custom(HERE))
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Err(E::custom(STOPPED))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        Err(A::Error::custom(HERE))
+        Err(A::Error::custom(STOPPED))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        Err(A::Error::custom(HERE))
+        Err(A::Error::custom(STOPPED))
     }
 }

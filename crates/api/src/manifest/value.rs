@@ -163,7 +163,7 @@ impl<'de> Visitor<'de> for Reader<'_, '_> {
         let mut map = Map::new();
         let mut own = BTreeSet::new();
         let text = self.state.text;
-        while let Some(key) = entries.next_key_seed(Key { text })? {
+        while let Some(key) = entries.next_key_seed(Key::of(text))? {
             self.count(key.text.len())?;
             let value = entries.next_value_seed(self.state.reader())?;
             if key.merges {
@@ -182,8 +182,7 @@ impl<'de> Visitor<'de> for Reader<'_, '_> {
 
     /// A tag of somebody's own.
     fn visit_enum<A: EnumAccess<'de>>(self, tagged: A) -> Result<Value, A::Error> {
-        let text = self.state.text;
-        let (_, value) = tagged.variant_seed(Key { text })?;
+        let (_, value) = tagged.variant_seed(Key::of(self.state.text))?;
         value.newtype_variant_seed(Reader {
             state: self.state,
             as_text: true,
@@ -206,11 +205,16 @@ fn merge(map: &mut Map<String, Value>, source: Value) -> Result<(), &'static str
     }
 }
 
+/// What is said where reading stops on purpose, and nowhere else.
+pub(super) const STOPPED: &str = "\u{1}the field that is looked for\u{1}";
+
 /// Reads a key, whatever it is written as.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'t> {
     /// The document.
     pub(super) text: &'t str,
+    /// The key that reading stops at, with an error that says where that is.
+    pub(super) stop_at: Option<&'t str>,
 }
 
 /// A key.
@@ -222,10 +226,18 @@ pub(super) struct ReadKey {
     merges: bool,
 }
 
-impl ReadKey {
-    fn new(text: String) -> Self {
+impl<'t> Key<'t> {
+    fn of(text: &'t str) -> Self {
+        let stop_at = None;
+        Self { text, stop_at }
+    }
+
+    fn read<E: Error>(self, text: String) -> Result<ReadKey, E> {
+        if self.stop_at.is_some_and(|key| key == text) {
+            return Err(E::custom(STOPPED));
+        }
         let (at, merges) = (None, false);
-        Self { text, at, merges }
+        Ok(ReadKey { text, at, merges })
     }
 }
 
@@ -244,8 +256,8 @@ impl<'de> Visitor<'de> for Key<'_> {
         f.write_str("a key, which is text")
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<ReadKey, E> {
-        Ok(ReadKey::new(value.to_owned()))
+    fn visit_str<E: Error>(self, value: &str) -> Result<ReadKey, E> {
+        self.read(value.to_owned())
     }
 
     fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<ReadKey, E> {
@@ -258,18 +270,18 @@ impl<'de> Visitor<'de> for Key<'_> {
             _ => value.to_owned(),
         };
         Ok(ReadKey {
-            text,
             at: scalars::offset(self.text, value),
             merges: plain && value == "<<",
+            ..self.read(text)?
         })
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<ReadKey, E> {
-        Ok(ReadKey::new(value.to_string()))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<ReadKey, E> {
+        self.read(value.to_string())
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<ReadKey, E> {
-        Ok(ReadKey::new(value.to_string()))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<ReadKey, E> {
+        self.read(value.to_string())
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<ReadKey, E> {
@@ -281,8 +293,8 @@ impl<'de> Visitor<'de> for Key<'_> {
         }
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<ReadKey, E> {
-        Ok(ReadKey::new(scalars::as_key(value)))
+    fn visit_f64<E: Error>(self, value: f64) -> Result<ReadKey, E> {
+        self.read(scalars::as_key(value))
     }
 
     fn visit_unit<E: Error>(self) -> Result<ReadKey, E> {

@@ -2,10 +2,10 @@
 
 use crate::Problems;
 use crate::cni::{FqName, Overlay, Routed};
-use crate::fault::fault;
 use crate::objects::{NetworkSpec, Subnet};
 use crate::pod::{CONTRAIL_NETWORK, contrail_networks};
-use crate::text::{FromText, quoted};
+use crate::problem::fault;
+use crate::text::{FromText, host_bits, quoted};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 
@@ -37,8 +37,8 @@ pub struct Contrail {
 impl Contrail {
     /// Reads them; annotations of others are not looked at.
     pub fn read(annotations: &BTreeMap<String, String>) -> Result<Self, Problems> {
-        let mut problems = Vec::new();
-        let mut keep = |wrong: Problems| problems.extend(wrong.0);
+        let mut problems = Problems::default();
+        let mut keep = |wrong: Problems| problems.0.extend(wrong.0);
         let text = |key: &str| annotations.get(key).map(String::as_str);
         let cidrs = text(CIDR).map_or(Ok(Vec::new()), cidrs);
         let flag = |key: &str| text(key).map_or(Ok(false), |text| flag(key, text));
@@ -52,12 +52,9 @@ impl Contrail {
         };
         if read.network.is_some() && text(CIDR).is_some() {
             let text = format!("and {CIDR} exclude each other: that network has its own subnets");
-            problems.extend(fault(CONTRAIL_NETWORK, text).0);
+            problems.add(CONTRAIL_NETWORK, text);
         }
-        match problems.is_empty() {
-            true => Ok(read),
-            false => Err(Problems(problems)),
-        }
+        problems.unless_any(read)
     }
 
     /// The network that they describe: forwarding wins, then the other flag. Subnets keep their order.
@@ -86,13 +83,11 @@ impl Contrail {
 
 fn warnings(annotations: &BTreeMap<String, String>) -> Vec<String> {
     let known = [CIDR, SNAT, FORWARDING, CONTRAIL_NETWORK];
-    let foreign = annotations
-        .keys()
-        .filter(|key| key.starts_with("opencontrail.org/") && !known.contains(&key.as_str()));
-    foreign
-        .take(8)
-        .map(|key| format!("annotation {} has no meaning here on a NAD", quoted(key)))
-        .collect()
+    let is_foreign =
+        |key: &&String| key.starts_with("opencontrail.org/") && !known.contains(&key.as_str());
+    let foreign = annotations.keys().filter(is_foreign).take(8);
+    let text = |key: &String| format!("annotation {} has no meaning here on a NAD", quoted(key));
+    foreign.map(text).collect()
 }
 
 /// One subnet, or several with commas between; in brackets or not, in quotes or not.
@@ -108,25 +103,22 @@ fn cidrs(text: &str) -> Result<Vec<IpNet>, Problems> {
         return Err(fault(CIDR, text));
     }
     let mut problems = Problems::default();
-    let mut list: Vec<IpNet> = Vec::new();
+    let mut list = Vec::new();
     for (i, item) in inner.split(',').enumerate() {
-        let text = unquoted(item.trim());
-        match IpNet::from_text(text) {
-            Ok(cidr) if cidr.addr() != cidr.network() => {
-                let text = format!("{cidr} has host bits set: write {}", cidr.trunc());
-                problems.0.extend(fault(format!("{CIDR}[{i}]"), text).0);
-            }
-            Ok(cidr) if list.contains(&cidr) => {
-                let text = format!("{cidr} occurs twice: keep one");
-                problems.0.extend(fault(format!("{CIDR}[{i}]"), text).0);
-            }
+        let read = IpNet::from_text(unquoted(item.trim()));
+        match read.and_then(|cidr| check(cidr, &list)) {
             Ok(cidr) => list.push(cidr),
-            Err(text) => problems.0.extend(fault(format!("{CIDR}[{i}]"), text).0),
+            Err(text) => problems.add(format!("{CIDR}[{i}]"), text),
         }
     }
-    match problems.0.is_empty() {
-        true => Ok(list),
-        false => Err(problems),
+    problems.unless_any(list)
+}
+
+fn check(cidr: IpNet, earlier: &[IpNet]) -> Result<IpNet, String> {
+    match host_bits(&cidr) {
+        Some(text) => Err(text),
+        None if earlier.contains(&cidr) => Err(format!("{cidr} occurs twice: keep one")),
+        None => Ok(cidr),
     }
 }
 
@@ -145,20 +137,16 @@ fn flag(key: &str, text: &str) -> Result<bool, Problems> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(fault(
-            key,
-            format!("is {}: write \"true\" or \"false\"", quoted(text)),
-        )),
+        _ => {
+            let text = format!("is {}: write \"true\" or \"false\"", quoted(text));
+            Err(fault(key, text))
+        }
     }
 }
 
 fn network(text: &str) -> Result<Option<FqName>, Problems> {
-    let mut names = contrail_networks(text)?;
-    match (names.pop(), names.is_empty()) {
-        (Some(name), true) => Ok(Some(name)),
-        _ => Err(fault(
-            CONTRAIL_NETWORK,
-            "must name exactly one network: a NAD is one",
-        )),
-    }
+    let text_of_many = "must name exactly one network: a NAD is one";
+    <[FqName; 1]>::try_from(contrail_networks(text)?)
+        .map(|[name]| Some(name))
+        .map_err(|_| fault(CONTRAIL_NETWORK, text_of_many))
 }

@@ -10,7 +10,7 @@ mod tests;
 pub use contrail::{CIDR, Contrail, FORWARDING, SNAT};
 
 use crate::cni::{FqName, MAX_CONFIG, parse};
-use crate::fault::fault;
+use crate::problem::fault;
 use crate::{Fields, Problems, document};
 use serde_json::{Map, Value};
 
@@ -30,10 +30,9 @@ pub fn config(text: &str) -> Result<(Map<String, Value>, Vec<String>), Problems>
     let mut warnings = Vec::new();
     let value = match (document::read(text.as_bytes()), straightened(text)) {
         (Err(_), Some(straight)) => {
-            warnings.push(format!(
-                "{PATH} has typographic quotes, which were read as straight ones: other programs \
-                 refuse it"
-            ));
+            let text = "has typographic quotes, which were read as straight ones: other programs \
+                        refuse it";
+            warnings.push(format!("{PATH} {text}"));
             document::read(straight.as_bytes())
         }
         (read, _) => read,
@@ -61,11 +60,7 @@ pub fn is_named(config: &Map<String, Value>) -> bool {
 pub fn named(config: &Map<String, Value>) -> Result<Option<FqName>, Problems> {
     let mut fields = Fields::new(config, PATH);
     let fq_name = parse::named_in_nad(&mut fields);
-    let problems = fields.finish();
-    match problems.0.is_empty() {
-        true => Ok(fq_name),
-        false => Err(problems),
-    }
+    fields.finish().unless_any(fq_name)
 }
 
 /// The text with straight quotes, if it has others.

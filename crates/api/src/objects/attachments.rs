@@ -67,8 +67,8 @@ pub struct PodAttachmentsStatus {
 
 impl Serialize for PodAttachmentsStatus {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let names = self.attachments.iter().map(|one| one.interface.as_str());
-        let names: Vec<&str> = names.collect();
+        let attachments = self.attachments.iter();
+        let names: Vec<&str> = attachments.map(|one| one.interface.as_str()).collect();
         let mut status = to.serialize_struct("PodAttachmentsStatus", 3)?;
         status.serialize_field("sandbox", &self.sandbox)?;
         status.serialize_field("interfaces", &names.join(","))?;

@@ -21,8 +21,7 @@ use serde::{Deserialize, Serialize};
 )]
 pub struct BlockSpec {
     /// The network; its identity is the UID of its object, and is called `uid` here.
-    #[serde(with = "by_uid")]
-    #[cfg_attr(feature = "objects", schemars(with = "by_uid::Ref"))]
+    #[serde(with = "NetworkByUid")]
     pub network: NetworkRef,
     /// The addresses.
     #[serde(deserialize_with = "super::text::net")]
@@ -85,8 +84,7 @@ pub struct DonatedPart {
 )]
 pub struct BlockRequestSpec {
     /// The network, as in a block.
-    #[serde(with = "by_uid")]
-    #[cfg_attr(feature = "objects", schemars(with = "by_uid::Ref"))]
+    #[serde(with = "NetworkByUid")]
     pub network: NetworkRef,
     /// Who asks.
     pub node: String,
@@ -120,43 +118,16 @@ impl BlockRequestSpec {
 }
 
 /// A network by the UID of its object.
-mod by_uid {
-    use super::NetworkRef;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    /// A network.
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
-    pub(super) struct Ref {
-        /// Its namespace; empty for the cluster-wide default network.
-        #[serde(default)]
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// UID of the object.
-        uid: String,
-    }
-
-    pub(super) fn serialize<S: Serializer>(of: &NetworkRef, to: S) -> Result<S::Ok, S::Error> {
-        let of = Ref {
-            namespace: of.namespace.clone(),
-            name: of.name.clone(),
-            uid: of.uuid.clone(),
-        };
-        of.serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<NetworkRef, D::Error> {
-        let Ref {
-            namespace,
-            name,
-            uid: uuid,
-        } = Ref::deserialize(from)?;
-        Ok(NetworkRef {
-            namespace,
-            name,
-            uuid,
-        })
-    }
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "NetworkRef", deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+struct NetworkByUid {
+    /// Its namespace; empty for the cluster-wide default network.
+    #[serde(default)]
+    namespace: String,
+    /// Its name.
+    name: String,
+    /// UID of the object.
+    #[serde(rename = "uid")]
+    uuid: String,
 }

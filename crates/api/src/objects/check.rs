@@ -4,9 +4,8 @@ use super::{From, NetworkSpec, RouteSpec, Subnet};
 use crate::cni::parse::choice;
 use crate::cni::parse::ipam::span::{Span, address, overlaps};
 use crate::cni::{BlockSubnet, Provider, ProviderKind, provider_problems};
-use crate::fault::fault;
-use crate::text::quoted;
-use crate::{Problem, Problems, pod};
+use crate::text::{host_bits, other_family, quoted, shortened};
+use crate::{Problems, pod};
 use ipnet::IpNet;
 use plexus_types::Family;
 use std::net::IpAddr;
@@ -40,15 +39,15 @@ impl NetworkSpec {
 
     /// All that is wrong with it, with field paths under `spec`. Empty: it can be made.
     pub fn problems(&self) -> Problems {
-        let mut findings = Findings(Vec::new());
-        self.check_provider(&mut findings);
-        self.check_identity(&mut findings);
-        self.check_subnets(&mut findings);
-        self.check_block_size(&mut findings);
-        self.check_mtu(&mut findings);
-        self.check_routes(&mut findings);
-        self.check_namespaces(&mut findings);
-        Problems(findings.0).without_repetition()
+        let mut problems = Problems::default();
+        self.check_provider(&mut problems);
+        self.check_identity(&mut problems);
+        self.check_subnets(&mut problems);
+        self.check_block_size(&mut problems);
+        self.check_mtu(&mut problems);
+        self.check_routes(&mut problems);
+        self.check_namespaces(&mut problems);
+        problems.without_repetition()
     }
 
     /// The gateway of a subnet: the one written, else the last address but one, where the original
@@ -102,44 +101,40 @@ impl NetworkSpec {
         subnets.collect()
     }
 
-    fn check_provider(&self, findings: &mut Findings) {
+    fn check_provider(&self, problems: &mut Problems) {
         let name = self.provider_name();
         if let Some((owner, rest)) = name.split_once('/') {
             if pod::check_object(owner).is_err() || pod::check_object(rest).is_err() {
-                let text = format!(
-                    "{} is not a provider's name: write it as example.com/name",
-                    quoted(name)
-                );
-                findings.add("provider", text);
+                let name = quoted(name);
+                let text = format!("{name} is not a provider's name: write it as example.com/name");
+                problems.add("spec.provider", text);
             }
             return;
         }
         let known = providers();
         if !known.contains(&name) {
             let all = known.join(", ");
-            let meant = choice::meant(name, &known)
-                .map(|meant| format!("did you mean {meant:?}? "))
-                .unwrap_or_default();
+            let meant = choice::did_you_mean(name, &known);
             let text = format!(
                 "{} is not a provider: {meant}there are {all}, and external ones with \"/\" in \
                  their name",
                 quoted(name)
             );
-            return findings.add("provider", text);
+            return problems.add("spec.provider", text);
         }
         if self.snat && self.provider_kind().is_none_or(|kind| !kind.snat) {
             let text =
                 format!("is true, but the traffic of a {name} network does not pass the node");
-            findings.add("snat", text);
+            problems.add("spec.snat", text);
         }
         if name == DELEGATE {
-            self.check_delegate(findings);
+            self.check_delegate(problems);
         }
-        findings.0.extend(provider_problems(self).0);
+        problems.0.extend(provider_problems(self).0);
     }
 
     /// Nothing but `config` reaches the plugins.
-    fn check_delegate(&self, findings: &mut Findings) {
+    fn check_delegate(&self, problems: &mut Problems) {
         for (key, is_set) in [
             ("subnets", !self.subnets.is_empty()),
             ("blockSize", self.block_size.is_some()),
@@ -148,12 +143,12 @@ impl NetworkSpec {
         ] {
             if is_set {
                 let text = "does not reach the plugins of a delegate network: write it in config";
-                findings.add(key, text);
+                problems.add(format!("spec.{key}"), text);
             }
         }
     }
 
-    fn check_identity(&self, findings: &mut Findings) {
+    fn check_identity(&self, problems: &mut Problems) {
         let legal = |uuid: &str| {
             let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
             (1..=128).contains(&uuid.len()) && uuid.bytes().all(plain)
@@ -163,47 +158,40 @@ impl NetworkSpec {
                 "{} is not an identity: use 1 to 128 of A-Z a-z 0-9 - _ . :",
                 quoted(uuid)
             );
-            findings.add("uuid", text);
+            problems.add("spec.uuid", text);
         }
     }
 
-    fn check_subnets(&self, findings: &mut Findings) {
+    fn check_subnets(&self, problems: &mut Problems) {
         if self.subnets.len() > MAX_SUBNETS {
             let count = self.subnets.len();
-            return findings.add(
-                "subnets",
-                format!("has {count}: write at most {MAX_SUBNETS}"),
-            );
+            let text = format!("has {count}: write at most {MAX_SUBNETS}");
+            return problems.add("spec.subnets", text);
         }
         for (key, subnet) in &self.subnets {
-            let path = format!("subnets.{}", key.chars().take(64).collect::<String>());
             if key.is_empty() || key.len() > 63 {
-                findings.add(
-                    "subnets",
-                    format!("has the key {}: use 1 to 63 characters", quoted(key)),
-                );
+                let text = format!("has the key {}: use 1 to 63 characters", quoted(key));
+                problems.add("spec.subnets", text);
             }
-            self.check_subnet(&path, subnet, findings);
+            let path = format!("spec.subnets.{}", shortened(key));
+            self.check_subnet(&path, subnet, problems);
         }
         let list: Vec<(&String, &Subnet)> = self.subnets.iter().collect();
-        let spans: Vec<Span> = list
-            .iter()
-            .map(|(_, subnet)| Span::of(&subnet.cidr))
-            .collect();
+        let spans = list.iter().map(|(_, subnet)| Span::of(&subnet.cidr));
+        let spans: Vec<Span> = spans.collect();
         for (i, j) in overlaps(&spans) {
             if let (Some((a, _)), Some((b, subnet))) = (list.get(i), list.get(j)) {
                 let cidr = subnet.cidr;
                 let text = format!("{cidr} overlaps subnet {a}: keep one of them");
-                findings.add(&format!("subnets.{b}.cidr"), text);
+                problems.add(format!("spec.subnets.{b}.cidr"), text);
             }
         }
     }
 
-    fn check_subnet(&self, path: &str, subnet: &Subnet, findings: &mut Findings) {
+    fn check_subnet(&self, path: &str, subnet: &Subnet, problems: &mut Problems) {
         let cidr = subnet.cidr;
-        if cidr.addr() != cidr.network() {
-            let text = format!("{cidr} has host bits set: write {}", cidr.trunc());
-            findings.add(&format!("{path}.cidr"), text);
+        if let Some(text) = host_bits(&cidr) {
+            problems.add(format!("{path}.cidr"), text);
         }
         if cidr.prefix_len() == 0 {
             let text = format!(
@@ -213,38 +201,37 @@ impl NetworkSpec {
                     Family::V6 => "fd00:1::/48",
                 }
             );
-            return findings.add(&format!("{path}.cidr"), text);
+            return problems.add(format!("{path}.cidr"), text);
         }
         if let Some(kind) = unusable(&cidr) {
             let text = format!("{cidr} is {kind}: pods cannot have such addresses");
-            findings.add(&format!("{path}.cidr"), text);
+            problems.add(format!("{path}.cidr"), text);
         }
         if subnet.exclude.len() > MAX_EXCLUDE {
             let count = subnet.exclude.len();
             let text = format!("has {count} elements: write at most {MAX_EXCLUDE}");
-            return findings.add(&format!("{path}.exclude"), text);
+            return problems.add(format!("{path}.exclude"), text);
         }
         for net in &subnet.exclude {
-            if net.addr() != net.network() {
-                let text = format!("{net} has host bits set: write {}", net.trunc());
-                findings.add(&format!("{path}.exclude"), text);
+            if let Some(text) = host_bits(net) {
+                problems.add(format!("{path}.exclude"), text);
             }
             if !cidr.contains(net) {
                 let text = format!("{net} is not inside {cidr}: leave it out");
-                findings.add(&format!("{path}.exclude"), text);
+                problems.add(format!("{path}.exclude"), text);
             }
         }
-        self.check_room(path, subnet, findings);
+        self.check_room(path, subnet, problems);
     }
 
     /// The gateway is in the subnet, and somebody can have an address beside it.
-    fn check_room(&self, path: &str, subnet: &Subnet, findings: &mut Findings) {
+    fn check_room(&self, path: &str, subnet: &Subnet, problems: &mut Problems) {
         let usable = Span::usable(&subnet.cidr);
         let gateway = self.gateway_of(subnet);
         if !usable.holds(gateway) {
             let cidr = subnet.cidr;
             let text = format!("{gateway} is not a usable address of {cidr}: write one that is");
-            return findings.add(&format!("{path}.gateway"), text);
+            return problems.add(format!("{path}.gateway"), text);
         }
         let mut gone: Vec<Span> = subnet.exclude.iter().map(Span::of).collect();
         gone.push(Span::of(&IpNet::from(gateway)));
@@ -264,86 +251,72 @@ impl NetworkSpec {
                  larger one, or exclude less",
                 subnet.cidr
             );
-            findings.add(&format!("{path}.cidr"), text);
+            problems.add(format!("{path}.cidr"), text);
         }
     }
 
-    fn check_block_size(&self, findings: &mut Findings) {
+    fn check_block_size(&self, problems: &mut Problems) {
         let Some(size) = &self.block_size else { return };
         for (key, length, bits) in [("ipv4", size.ipv4, 32), ("ipv6", size.ipv6, 128)] {
             if let Some(length) = length.filter(|length| !(1..=bits).contains(length)) {
                 let text = format!("is {length}: write a prefix length from 1 to {bits}");
-                findings.add(&format!("blockSize.{key}"), text);
+                problems.add(format!("spec.blockSize.{key}"), text);
             }
         }
     }
 
-    fn check_mtu(&self, findings: &mut Findings) {
+    fn check_mtu(&self, problems: &mut Problems) {
         let Some(mtu) = self.mtu else { return };
-        let has_v6 = self
-            .subnets
-            .values()
-            .any(|subnet| Family::of(subnet.cidr.addr()) == Family::V6);
+        let mut subnets = self.subnets.values();
+        let has_v6 = subnets.any(|subnet| Family::of(subnet.cidr.addr()) == Family::V6);
         let least = if has_v6 { 1280 } else { 576 };
         if !(least..=65535).contains(&mtu) {
-            findings.add(
-                "mtu",
-                format!("is {mtu}: write a number from {least} to 65535"),
-            );
+            let text = format!("is {mtu}: write a number from {least} to 65535");
+            problems.add("spec.mtu", text);
         }
     }
 
-    fn check_routes(&self, findings: &mut Findings) {
+    fn check_routes(&self, problems: &mut Problems) {
         if self.routes.len() > MAX_ROUTES {
-            let count = self.routes.len();
-            return findings.add("routes", format!("has {count}: write at most {MAX_ROUTES}"));
+            let text = format!("has {}: write at most {MAX_ROUTES}", self.routes.len());
+            return problems.add("spec.routes", text);
         }
         if !self.routes.is_empty() && self.subnets.is_empty() && self.provider_name() != DELEGATE {
             let text = "need subnets: with an ipam section in config, write them there";
-            findings.add("routes", text);
+            problems.add("spec.routes", text);
         }
         for (i, RouteSpec { dst, gw }) in self.routes.iter().enumerate() {
-            if dst.addr() != dst.network() {
-                let text = format!("{dst} has host bits set: write {}", dst.trunc());
-                findings.add(&format!("routes[{i}].dst"), text);
+            if let Some(text) = host_bits(dst) {
+                problems.add(format!("spec.routes[{i}].dst"), text);
             }
-            if let Some(gw) = gw.filter(|gw| Family::of(*gw) != Family::of(dst.addr())) {
-                let text = format!("{gw} is not of the family of {dst}: write one that is");
-                findings.add(&format!("routes[{i}].gw"), text);
+            if let Some(text) = gw.and_then(|gw| other_family(gw, dst)) {
+                problems.add(format!("spec.routes[{i}].gw"), text);
             }
         }
     }
 
-    fn check_namespaces(&self, findings: &mut Findings) {
+    fn check_namespaces(&self, problems: &mut Problems) {
         let Some(allowed) = &self.allowed_namespaces else {
             return;
         };
-        match (allowed.from, &allowed.selector) {
-            (From::Selector, None) => findings.add(
-                "allowedNamespaces.selector",
-                "is missing: write the labels that a namespace must have",
-            ),
-            (From::All | From::Same, Some(_)) => findings.add(
-                "allowedNamespaces.selector",
-                "is for from: Selector: remove it, or write that",
-            ),
-            (From::Selector, Some(selector)) if selector.is_empty() => findings.add(
-                "allowedNamespaces.selector",
-                "is empty, which means nobody: write matchLabels or matchExpressions, or from: All",
-            ),
-            _ => {}
+        let path = "spec.allowedNamespaces.selector";
+        let text = match (allowed.from, &allowed.selector) {
+            (From::Selector, None) => "is missing: write the labels that a namespace must have",
+            (From::All | From::Same, Some(_)) => "is for from: Selector: remove it, or write that",
+            (From::Selector, Some(selector)) if selector.is_empty() => {
+                "is empty, which means nobody: write matchLabels or matchExpressions, or from: All"
+            }
+            _ => "",
+        };
+        if !text.is_empty() {
+            problems.add(path, text);
         }
-        let requirements = allowed
-            .selector
-            .iter()
-            .flat_map(|one| &one.match_expressions);
+        let selector = allowed.selector.iter();
+        let requirements = selector.flat_map(|one| &one.match_expressions);
         for (i, requirement) in requirements.enumerate() {
             if !requirement.is_sound() {
-                let path = format!("allowedNamespaces.selector.matchExpressions[{i}].values");
-                findings.add(
-                    &path,
-                    "must be there if, and only if, operator is In or NotIn",
-                );
+                let text = "must be there if, and only if, operator is In or NotIn";
+                problems.add(format!("{path}.matchExpressions[{i}].values"), text);
             }
         }
     }
@@ -359,14 +332,5 @@ fn unusable(cidr: &IpNet) -> Option<&'static str> {
         _ if within("169.254.0.0/16") || within("fe80::/10") => Some("link-local"),
         _ if within("0.0.0.0/8") || within("240.0.0.0/4") => Some("reserved"),
         _ => None,
-    }
-}
-
-/// Problems of a spec.
-struct Findings(Vec<Problem>);
-
-impl Findings {
-    fn add(&mut self, path: &str, text: impl Into<String>) {
-        self.0.extend(fault(format!("spec.{path}"), text).0);
     }
 }

@@ -42,23 +42,15 @@ const AGE: Column = ("Age", "date", ".metadata.creationTimestamp");
 
 /// The definitions of all kinds, as `kubectl apply` takes them: ours, then the NAD's.
 pub fn crds() -> Vec<CustomResourceDefinition> {
+    let network = "Something that pods attach to.";
+    let block = "A part of a network's subnet that one node hands out addresses from.";
+    let request = "A node asks for addresses of a network where no block is free.";
+    let attachments = "What a pod is attached to, as its node made it.";
     let ours = [
-        finished(Network::crd(), "Something that pods attach to.", &NETWORK),
-        finished(
-            Block::crd(),
-            "A part of a network's subnet that one node hands out addresses from.",
-            &BLOCK,
-        ),
-        finished(
-            BlockRequest::crd(),
-            "A node asks for addresses of a network where no block is free.",
-            &BLOCK_REQUEST,
-        ),
-        finished(
-            PodAttachments::crd(),
-            "What a pod is attached to, as its node made it.",
-            &ATTACHMENTS,
-        ),
+        finished(Network::crd(), network, &NETWORK),
+        finished(Block::crd(), block, &BLOCK),
+        finished(BlockRequest::crd(), request, &BLOCK_REQUEST),
+        finished(PodAttachments::crd(), attachments, &ATTACHMENTS),
     ];
     ours.into_iter().chain(nad()).collect()
 }
@@ -84,11 +76,8 @@ fn finished(
         let status = schema.pointer_mut("/properties/status/properties");
         if let Some(status) = status.filter(|_| columns == ATTACHMENTS) {
             let text = "Names of the interfaces, in order, with commas between.";
-            set(
-                status,
-                "interfaces",
-                json!({"type": "string", "description": text}),
-            );
+            let names = json!({"type": "string", "description": text});
+            set(status, "interfaces", names);
         }
     }
     serde_json::from_value(value).unwrap_or(crd)
@@ -120,22 +109,22 @@ fn plain_formats(value: &mut Value) {
 }
 
 fn nad() -> Option<CustomResourceDefinition> {
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": {"type": "object"},
-            "spec": {
-                "type": "object",
-                "properties": {
-                    "config": {
-                        "type": "string",
-                        "description": "A CNI configuration or configuration list, as text."
-                    }
-                }
-            }
-        }
+    let config = json!({
+        "type": "string",
+        "description": "A CNI configuration or configuration list, as text."
+    });
+    let schema = json!({"type": "object", "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": {"type": "object", "properties": {"config": config}}
+    }});
+    let schema = json!({"openAPIV3Schema": schema});
+    let names = json!({
+        "plural": "network-attachment-definitions",
+        "singular": "network-attachment-definition",
+        "kind": "NetworkAttachmentDefinition",
+        "shortNames": ["net-attach-def"]
     });
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -144,18 +133,8 @@ fn nad() -> Option<CustomResourceDefinition> {
         "spec": {
             "group": "k8s.cni.cncf.io",
             "scope": "Namespaced",
-            "names": {
-                "plural": "network-attachment-definitions",
-                "singular": "network-attachment-definition",
-                "kind": "NetworkAttachmentDefinition",
-                "shortNames": ["net-attach-def"]
-            },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": schema}
-            }]
+            "names": names,
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]
         }
     });
     serde_json::from_value(crd).ok()

@@ -1,15 +1,14 @@
-//! The objects of `plexus.dev/v1alpha1` and the NetworkAttachmentDefinition, as users write them.
+//! The objects of `plexus.dev/v1alpha1`, as users write them.
 //!
 //! The specs and statuses are plain values that every room may use. With the feature `objects`
-//! they are Kubernetes objects too ([`Network`], [`Block`], …) with generated CRDs; the shim and
-//! what it is made of do without.
+//! they are Kubernetes objects too ([`Network`], [`Block`], …) with generated CRDs, and with that of the
+//! NetworkAttachmentDefinition; the shim and what it is made of do without.
 
 mod attachments;
 mod block;
 mod check;
 #[cfg(feature = "objects")]
 mod definitions;
-mod nad;
 mod network;
 #[cfg(feature = "objects")]
 mod rules;
@@ -25,7 +24,6 @@ pub use attachments::{
 pub use block::{BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart};
 pub(crate) use check::DELEGATE;
 pub use check::providers;
-pub use nad::NadSpec;
 pub use network::{
     AllowedNamespaces, BlockSize, Condition, From, NetworkSpec, NetworkStatus, Phase, RouteSpec,
     Subnet, Usage,
@@ -37,7 +35,6 @@ pub use {
     attachments::PodAttachments,
     block::{Block, BlockRequest},
     definitions::crds,
-    nad::NetworkAttachmentDefinition,
     network::Network,
     rules::provider_rule,
 };

@@ -295,15 +295,6 @@ fn records_as_in_the_reference() {
     assert_eq!(round(&wire), wire);
 }
 
-#[cfg(feature = "objects")]
-#[test]
-fn a_nad_may_have_no_spec() {
-    let wire = json!({"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-        "metadata": {"name": "a"}});
-    let nad: NetworkAttachmentDefinition = serde_json::from_value(wire).unwrap();
-    assert_eq!(nad.spec, NadSpec::default());
-}
-
 #[test]
 fn a_block_of_another_place_or_a_larger_one_is_not_the_networks() {
     let spec: NetworkSpec = serde_json::from_value(serde_json::json!({

@@ -1,13 +1,13 @@
 //! Addresses in objects: read as strictly as everywhere, and an exclusion may be a bare address.
 
-use crate::text::FromText;
+use crate::text::{FromText, NetOrAddress};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 use std::net::IpAddr;
 
 /// A prefix; what `ipnet` alone would take too kindly is refused.
 pub(super) fn net<'de, D: Deserializer<'de>>(from: D) -> Result<IpNet, D::Error> {
-    read(from)
+    IpNet::from_text(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
 /// An address, or none.
@@ -21,14 +21,7 @@ pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IpAdd
 /// Prefixes, and addresses that count as prefixes of one address.
 pub(super) fn nets<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<IpNet>, D::Error> {
     let list = Option::<Vec<String>>::deserialize(from)?.unwrap_or_default();
-    let net = |text: String| match text.contains('/') {
-        true => IpNet::from_text(&text),
-        false => IpAddr::from_text(&text).map(IpNet::from),
-    };
+    let net = |text: String| NetOrAddress::from_text(&text).map(|NetOrAddress(net)| net);
     let list: Result<_, String> = list.into_iter().map(net).collect();
     list.map_err(serde::de::Error::custom)
-}
-
-fn read<'de, D: Deserializer<'de>, T: FromText>(from: D) -> Result<T, D::Error> {
-    T::from_text(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }

@@ -2,7 +2,7 @@
 
 use super::{CONTRAIL_NETWORK, MAX_NETWORKS, name};
 use crate::cni::FqName;
-use crate::fault::fault;
+use crate::problem::fault;
 use crate::text::quoted;
 use crate::{Fields, Problems, literal};
 use serde_json::{Map, Value};
@@ -16,14 +16,13 @@ pub fn contrail_networks(text: &str) -> Result<Vec<FqName>, Problems> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let list = match literal::read(text) {
-        Ok(Value::Array(list)) => list,
-        Ok(dictionary @ Value::Object(_)) => vec![dictionary],
-        Ok(_) => {
+    let list = match literal::read(text).map_err(|cause| fault(CONTRAIL_NETWORK, cause))? {
+        Value::Array(list) => list,
+        dictionary @ Value::Object(_) => vec![dictionary],
+        _ => {
             let text = "must be a dictionary with domain, project and name, or a list of such";
             return Err(fault(CONTRAIL_NETWORK, text));
         }
-        Err(cause) => return Err(fault(CONTRAIL_NETWORK, cause)),
     };
     if list.len() > MAX_NETWORKS {
         let text = format!("has {} elements: write at most {MAX_NETWORKS}", list.len());
@@ -32,11 +31,7 @@ pub fn contrail_networks(text: &str) -> Result<Vec<FqName>, Problems> {
     let map = Map::from_iter([(CONTRAIL_NETWORK.to_owned(), Value::Array(list))]);
     let mut fields = Fields::new(&map, "");
     let names = fields.objects(CONTRAIL_NETWORK, |fields, _| fq_name(fields));
-    let problems = fields.finish();
-    match problems.0.is_empty() {
-        true => Ok(names.unwrap_or_default()),
-        false => Err(problems),
-    }
+    fields.finish().unless_any(names.unwrap_or_default())
 }
 
 /// `{"domain": "default-domain", "project": "team-a", "name": "blue"}`
@@ -49,9 +44,7 @@ pub(crate) fn fq_name(fields: &mut Fields<'_>) -> Option<FqName> {
         ("project", "write the network's namespace"),
         ("name", "write the network's name"),
     ] {
-        if fields.lacks(key) {
-            fields.missing(key, remedy);
-        }
+        fields.require(key, remedy);
     }
     if let Some(domain) = domain.filter(|domain| !["", DOMAIN].contains(domain)) {
         let text = format!("is {}: there is one domain, write {DOMAIN}", quoted(domain));

@@ -1,9 +1,9 @@
 //! The two forms of a list of networks: JSON, and names with commas between.
 
 use super::{MAX_NETWORKS, NetworkSelection, name, selection};
-use crate::fault::fault;
+use crate::problem::fault;
 use crate::text::{FromText, quoted};
-use crate::{Fields, Problem, Problems, document};
+use crate::{Fields, Problems, document};
 use plexus_types::IfName;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -26,10 +26,7 @@ pub(super) fn read(
     if problems.0.is_empty() {
         check_repeated(annotation, &found, &mut problems);
     }
-    match problems.0.is_empty() {
-        true => Ok(found),
-        false => Err(problems),
-    }
+    problems.unless_any(found)
 }
 
 type ParsedList = (Vec<NetworkSelection>, Problems);
@@ -49,8 +46,7 @@ fn json(annotation: &'static str, text: &str, pod_namespace: &str, names: bool) 
     if list.len() > MAX_NETWORKS {
         return (Vec::new(), too_many(annotation, list.len()));
     }
-    let mut found = Vec::with_capacity(list.len());
-    let mut problems = Problems::default();
+    let (mut found, mut problems) = ParsedList::default();
     for (i, item) in list.iter().enumerate() {
         let at = format!("{annotation}[{i}]");
         match item {
@@ -61,16 +57,10 @@ fn json(annotation: &'static str, text: &str, pod_namespace: &str, names: bool) 
             }
             Value::String(text) if names => match one(text, pod_namespace) {
                 Ok(one) => found.push(one),
-                Err(text) => problems.0.extend(fault(at, text).0),
+                Err(text) => problems.add(at, text),
             },
-            _ if names => {
-                let text = "must be a network's name, or an object with one";
-                problems.0.extend(fault(at, text).0);
-            }
-            _ => {
-                let text = "must be an object such as {\"name\": \"net-a\"}";
-                problems.0.extend(fault(at, text).0);
-            }
+            _ if names => problems.add(at, "must be a network's name, or an object with one"),
+            _ => problems.add(at, "must be an object such as {\"name\": \"net-a\"}"),
         }
     }
     (found, problems)
@@ -98,14 +88,11 @@ fn short(annotation: &'static str, text: &str, pod_namespace: &str) -> ParsedLis
     if count > MAX_NETWORKS {
         return (Vec::new(), too_many(annotation, count));
     }
-    let mut found = Vec::with_capacity(count);
-    let mut problems = Problems::default();
+    let (mut found, mut problems) = ParsedList::default();
     for (i, item) in text.split(',').enumerate() {
         match one(item.trim(), pod_namespace) {
             Ok(one) => found.push(one),
-            Err(text) => problems
-                .0
-                .extend(fault(format!("{annotation}[{i}]"), text).0),
+            Err(text) => problems.add(format!("{annotation}[{i}]"), text),
         }
     }
     (found, problems)
@@ -139,26 +126,19 @@ fn one(text: &str, pod_namespace: &str) -> Result<NetworkSelection, String> {
 /// What can only be seen of all elements together.
 fn check_repeated(annotation: &str, found: &[NetworkSelection], problems: &mut Problems) {
     let mut interfaces = BTreeSet::new();
-    let mut problem = |i: usize, key: &str, text: String| {
-        problems.0.push(Problem {
-            path: format!("{annotation}[{i}].{key}"),
-            text,
-            unknown_key: false,
-        });
-    };
     let mut default: Option<usize> = None;
     for (i, one) in found.iter().enumerate() {
         if let Some(name) = &one.interface
             && !interfaces.insert(name)
         {
             let text = format!("{name} is asked for twice: write another name");
-            problem(i, "interface", text);
+            problems.add(format!("{annotation}[{i}].interface"), text);
         }
         if one.default_route.is_some() {
             if let Some(earlier) = default {
                 let text =
                     format!("is in element {earlier} too: one network has the default route");
-                problem(i, "default-route", text);
+                problems.add(format!("{annotation}[{i}].default-route"), text);
             }
             default = Some(i);
         }
@@ -166,8 +146,6 @@ fn check_repeated(annotation: &str, found: &[NetworkSelection], problems: &mut P
 }
 
 fn too_many(annotation: &str, count: usize) -> Problems {
-    fault(
-        annotation,
-        format!("names {count} networks: write at most {MAX_NETWORKS}"),
-    )
+    let text = format!("names {count} networks: write at most {MAX_NETWORKS}");
+    fault(annotation, text)
 }

@@ -21,7 +21,7 @@ pub use selection::{Bandwidth, NetworkSelection};
 
 use crate::Problems;
 use crate::cni::DefaultGw;
-use crate::fault::fault;
+use crate::problem::fault;
 use serde_json::Value;
 
 /// The Working Group's list of networks.
@@ -54,7 +54,7 @@ pub fn misspelt(key: &str) -> Option<&'static str> {
     if ANNOTATIONS.contains(&key) || WRITTEN.contains(&key) {
         return None;
     }
-    crate::cni::parse::choice::meant(key, &ANNOTATIONS)
+    crate::fields::nearest(key, &ANNOTATIONS)
 }
 
 /// More interfaces than anyone gives a pod.
@@ -76,17 +76,13 @@ pub fn plexus_networks(text: &str, pod_namespace: &str) -> Result<Vec<NetworkSel
 
 /// `v1.multus-cni.io/default-network`: exactly one, written as in `networks`.
 pub fn default_network(text: &str, namespace: &str) -> Result<NetworkSelection, Problems> {
-    let mut found = list::read(DEFAULT_NETWORK, text, namespace, false)?;
-    match (found.pop(), found.is_empty()) {
-        (Some(one), true) => Ok(one),
-        (one, _) => {
-            let count = found.len() + usize::from(one.is_some());
-            Err(fault(
-                DEFAULT_NETWORK,
-                format!("names {count} networks: write exactly one"),
-            ))
-        }
-    }
+    let found = list::read(DEFAULT_NETWORK, text, namespace, false)?;
+    <[NetworkSelection; 1]>::try_from(found)
+        .map(|[one]| one)
+        .map_err(|found| {
+            let text = format!("names {} networks: write exactly one", found.len());
+            fault(DEFAULT_NETWORK, text)
+        })
 }
 
 /// `opencontrail.org/default-gw`: a network's or an interface's name for both families, or
@@ -95,10 +91,8 @@ pub fn default_gw(text: &str) -> Result<DefaultGw, Problems> {
     bounded(DEFAULT_GW, text)?;
     let text = text.trim();
     if text.is_empty() {
-        return Err(fault(
-            DEFAULT_GW,
-            "is empty: write a network's or an interface's name, or remove it",
-        ));
+        let text = "is empty: write a network's or an interface's name, or remove it";
+        return Err(fault(DEFAULT_GW, text));
     }
     let value = match text.starts_with(['{', '"']) {
         true => crate::document::read(text.as_bytes())
@@ -112,18 +106,15 @@ pub fn default_gw(text: &str) -> Result<DefaultGw, Problems> {
     for problem in &mut problems.0 {
         problem.path = problem.path.replacen("default-gw", DEFAULT_GW, 1);
     }
-    match problems.0.is_empty() {
-        true => Ok(default_gw),
-        false => Err(problems),
-    }
+    problems.unless_any(default_gw)
 }
 
 fn bounded(annotation: &str, text: &str) -> Result<(), Problems> {
     match text.len() {
         0..=MAX_TEXT => Ok(()),
-        size => Err(fault(
-            annotation,
-            format!("has {size} bytes: at most {MAX_TEXT} are read"),
-        )),
+        size => {
+            let text = format!("has {size} bytes: at most {MAX_TEXT} are read");
+            Err(fault(annotation, text))
+        }
     }
 }

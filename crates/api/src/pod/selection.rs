@@ -66,32 +66,27 @@ impl NetworkSelection {
 
     /// `runtimeConfig` for plugins: what is asked, by the names of the capabilities.
     pub fn runtime_config(&self) -> Map<String, Value> {
-        let mut config = Map::new();
-        if !self.ips.is_empty() {
-            let ips: Vec<String> = self.ips.iter().map(written).collect();
-            config.insert("ips".to_owned(), json!(ips));
-        }
-        if let Some(mac) = self.mac {
-            config.insert("mac".to_owned(), json!(mac.to_string()));
-        }
-        if let Some(guid) = &self.infiniband_guid {
-            config.insert("infinibandGUID".to_owned(), json!(guid));
-        }
-        if !self.port_mappings.is_empty() {
-            let ports: Vec<Value> = self
-                .port_mappings
-                .iter()
-                .map(PortMapping::to_json)
-                .collect();
-            config.insert("portMappings".to_owned(), json!(ports));
-        }
-        if let Some(bandwidth) = &self.bandwidth {
-            config.insert("bandwidth".to_owned(), bandwidth.to_json());
-        }
-        if let Some(device) = &self.device_id {
-            config.insert("deviceID".to_owned(), json!(device));
-        }
-        config
+        let ips: Vec<String> = self.ips.iter().map(written).collect();
+        let ports = self.port_mappings.iter().map(PortMapping::to_json);
+        let ports: Vec<Value> = ports.collect();
+        let asked = [
+            ("ips", (!ips.is_empty()).then(|| json!(ips))),
+            ("mac", self.mac.map(|mac| json!(mac.to_string()))),
+            (
+                "infinibandGUID",
+                self.infiniband_guid.as_ref().map(|guid| json!(guid)),
+            ),
+            ("portMappings", (!ports.is_empty()).then(|| json!(ports))),
+            ("bandwidth", self.bandwidth.map(Bandwidth::to_json)),
+            (
+                "deviceID",
+                self.device_id.as_ref().map(|device| json!(device)),
+            ),
+        ];
+        let asked = asked.into_iter();
+        asked
+            .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+            .collect()
     }
 }
 
@@ -150,9 +145,7 @@ fn network(fields: &mut Fields<'_>, pod_namespace: &str) -> Option<(String, Stri
     if let Some(Err(text)) = namespace.map(name::namespace) {
         fields.problem("namespace", text);
     }
-    if fields.lacks("name") {
-        fields.missing("name", "write the network's name");
-    }
+    fields.require("name", "write the network's name");
     let (within, name) = match name::qualified(name?) {
         Ok(parts) => parts,
         Err(text) => {
@@ -163,11 +156,8 @@ fn network(fields: &mut Fields<'_>, pod_namespace: &str) -> Option<(String, Stri
     if let (Some(within), Some(beside)) = (within, namespace)
         && within != beside
     {
-        let text = format!(
-            "is {}, but \"name\" says {}: keep one of them",
-            quoted(beside),
-            quoted(within)
-        );
+        let (beside, within) = (quoted(beside), quoted(within));
+        let text = format!("is {beside}, but \"name\" says {within}: keep one of them");
         fields.problem("namespace", text);
     }
     let namespace = within.or(namespace).unwrap_or(pod_namespace);
@@ -201,9 +191,8 @@ fn ips(fields: &mut Fields<'_>) -> Vec<(IpAddr, Option<u8>)> {
 }
 
 fn guid(fields: &mut Fields<'_>) -> Option<String> {
-    let text = fields
-        .text("infiniband-guid")
-        .filter(|text| !text.is_empty())?;
+    let text = fields.text("infiniband-guid");
+    let text = text.filter(|text| !text.is_empty())?;
     let parts: Vec<&str> = text.split([':', '-']).collect();
     let byte = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
     if parts.len() != 8 || !parts.iter().all(byte) {
@@ -229,21 +218,9 @@ fn bandwidth(fields: &mut Fields<'_>) -> Bandwidth {
             fields.problem(key, "is 0: write a larger number, or leave it out");
         }
     }
-    for (rate, burst, has_rate, has_burst) in [
-        (
-            "ingressRate",
-            "ingressBurst",
-            bandwidth.ingress_rate.is_some(),
-            bandwidth.ingress_burst.is_some(),
-        ),
-        (
-            "egressRate",
-            "egressBurst",
-            bandwidth.egress_rate.is_some(),
-            bandwidth.egress_burst.is_some(),
-        ),
-    ] {
-        if has_burst && !has_rate {
+    let [ingress, ingress_burst, egress, egress_burst] = bandwidth.named();
+    for ((rate, limit), (burst, size)) in [(ingress, ingress_burst), (egress, egress_burst)] {
+        if size.is_some() && limit.is_none() {
             fields.problem(burst, format!("needs {rate} beside it"));
         }
     }
@@ -251,9 +228,8 @@ fn bandwidth(fields: &mut Fields<'_>) -> Bandwidth {
 }
 
 fn claim(fields: &mut Fields<'_>) -> Option<String> {
-    let claim = fields
-        .text("ipam-claim-reference")
-        .filter(|name| !name.is_empty())?;
+    let claim = fields.text("ipam-claim-reference");
+    let claim = claim.filter(|name| !name.is_empty())?;
     if let Err(text) = name::object(claim) {
         fields.problem("ipam-claim-reference", text);
     }

@@ -285,7 +285,7 @@ fn requested(examined_networks: &Examined) -> Option<String> {
     let (namespace, name) = match (&examined_networks.place, &examined_networks.target) {
         (Some((namespace, name)), _) => (namespace, name),
         (None, Named::Nad(namespace, name) | Named::Network(namespace, name)) => (namespace, name),
-        (None, Named::FqName(project, name)) => (project, name),
+        (None, Named::FqName(fq)) => (&fq.project, &fq.name),
     };
     Some(format!("{ifname} on {namespace}/{name}"))
 }

@@ -7,7 +7,7 @@ use crate::snapshot::{
     network_status, text,
 };
 use plexus_api::cni::{
-    Executable, FqName, Network, NetworkBackend, NetworkConfigKind, ProviderKind, uncommon_plugins,
+    Executable, Network, NetworkBackend, NetworkConfigKind, ProviderKind, uncommon_plugins,
 };
 use plexus_api::objects::Phase;
 use plexus_core::refusal::Refusal as _;
@@ -92,15 +92,10 @@ pub(super) fn found(
 pub(super) fn object_of<'w>(snapshot: &'w Snapshot, examined: &Examined) -> Option<&'w Value> {
     match &examined.target {
         Named::Network(in_namespace, named) => find(&snapshot.networks, in_namespace, named),
-        Named::FqName(project, name) => {
-            let (project, name) = (project.clone(), name.clone());
+        Named::FqName(fq_name) => {
             let settings = snapshot.settings(Vec::new());
-            let found = by_fq_name(
-                &FqName { project, name },
-                &examined.home,
-                &settings,
-                &NodeView::from(snapshot, ""),
-            );
+            let node = NodeView::from(snapshot, "");
+            let found = by_fq_name(fq_name, &examined.home, &settings, &node);
             as_written(snapshot, &*found.ok()?)
         }
         Named::Nad(in_namespace, named) => {

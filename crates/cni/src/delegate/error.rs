@@ -1,6 +1,7 @@
 //! What can go wrong with a delegate, and what the runtime is told about it.
 
 use plexus_api::cni::{self, Code, Executable};
+use plexus_types::chain;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -123,14 +124,7 @@ impl Error {
 
     /// What the runtime is told: a plugin's own code and text are passed on.
     pub fn to_cni(&self) -> cni::Error {
-        let mut msg = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            msg.push_str(": ");
-            msg.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        cni::Error::new(self.cause.code(), msg, self.cause.next_step())
+        cni::Error::new(self.cause.code(), chain(self), self.cause.next_step())
     }
 }
 

@@ -74,24 +74,25 @@ impl Job<'_> {
             .stdin(Stdio::from(self.stdin))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let child = spawn(&mut command).map_err(|e| Cause::Spawn(self.path.to_owned(), e))?;
+        let child = unless_busy(|| command.spawn())
+            .map_err(|error| Cause::Spawn(self.path.to_owned(), error))?;
         // The command still holds standard input, and its lock with it.
         drop(command);
         Process::new(child).map_err(Cause::Watch)
     }
 }
 
-/// A file that somebody is just writing (an upgrade) cannot be executed yet: ETXTBSY.
-fn spawn(command: &mut Command) -> io::Result<Child> {
+/// Tries again while somebody is just writing the file (an upgrade): it cannot be executed yet, ETXTBSY.
+pub(super) fn unless_busy<T>(mut execute: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..20 {
-        match command.spawn() {
+        match execute() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
                 std::thread::sleep(Duration::from_millis(10));
             }
-            spawned => return spawned,
+            executed => return executed,
         }
     }
-    command.spawn()
+    execute()
 }
 
 /// A running child; killed with its group, and reaped, when it goes out of scope.

@@ -5,15 +5,16 @@
 //! short-lived process of its own: our binary, told by [`IN_ROOT`] to enter and become the plugin.
 //! Standard input is inherited through both, and with it the lock that says that the plugin lives.
 
+use super::exec::unless_busy;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::process::{chdir, chroot};
+use std::convert::Infallible;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// The word by which our binary is told to enter a root: `plexus __in-root ROOT PLUGIN`.
 pub const IN_ROOT: &str = "__in-root";
@@ -55,20 +56,12 @@ pub fn enter_root_and_exec(root: &Path, plugin: &Path) -> io::Error {
     if let Err(error) = entered {
         return io::Error::other(format!("cannot make {root:?} the root directory: {error}"));
     }
-    if let Err(error) = check_format(plugin) {
-        return error;
-    }
     let mut command = Command::new(plugin);
-    let mut error = command.exec();
-    // Somebody is just writing the file (an upgrade).
-    for _ in 0..20 {
-        if error.kind() != io::ErrorKind::ExecutableFileBusy {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-        error = command.exec();
+    let executed: io::Result<Infallible> =
+        check_format(plugin).and_then(|()| unless_busy(|| Err(command.exec())));
+    match executed {
+        Err(error) => error,
     }
-    error
 }
 
 /// What [`enter_root_and_exec`] has to say, in the form that the runner understands.

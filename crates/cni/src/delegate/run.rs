@@ -26,24 +26,18 @@ pub(super) enum Verb {
 impl Verb {
     /// The value of CNI_COMMAND.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Verb::Add => "ADD",
-            Verb::Del => "DEL",
-            Verb::Check => "CHECK",
-            Verb::Gc => "GC",
-            Verb::Status => "STATUS",
-            Verb::Version => "VERSION",
-        }
+        self.words().0
     }
 
-    fn effect(self) -> (&'static str, &'static str) {
+    /// The value of CNI_COMMAND, and the names of the effect, before and after.
+    fn words(self) -> (&'static str, (&'static str, &'static str)) {
         match self {
-            Verb::Add => ("exec.add<", "exec.add>"),
-            Verb::Del => ("exec.del<", "exec.del>"),
-            Verb::Check => ("exec.check<", "exec.check>"),
-            Verb::Gc => ("exec.gc<", "exec.gc>"),
-            Verb::Status => ("exec.status<", "exec.status>"),
-            Verb::Version => ("exec.version<", "exec.version>"),
+            Verb::Add => ("ADD", ("exec.add<", "exec.add>")),
+            Verb::Del => ("DEL", ("exec.del<", "exec.del>")),
+            Verb::Check => ("CHECK", ("exec.check<", "exec.check>")),
+            Verb::Gc => ("GC", ("exec.gc<", "exec.gc>")),
+            Verb::Status => ("STATUS", ("exec.status<", "exec.status>")),
+            Verb::Version => ("VERSION", ("exec.version<", "exec.version>")),
         }
     }
 }
@@ -181,7 +175,7 @@ impl Runner {
             stdin,
             limit: errand.limit(options.timeout),
             max_output: options.max_output,
-            effect: verb.effect(),
+            effect: verb.words().1,
         };
         let begun = Instant::now();
         let output = job.run();

@@ -4,7 +4,6 @@
 //! plugin inherits. So the lock is held exactly as long as the plugin (or a child that kept its
 //! standard input) lives, even if the agent is killed: the next agent sees it and waits before it
 //! undoes what that plugin may still be doing. No journal entry could say this without a gap.
-
 //!
 //! The directory belongs to root and nobody else can write to it; anything else is refused, since
 //! plugins do what its files say with root's rights, and their readers are killed.

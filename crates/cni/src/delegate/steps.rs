@@ -42,7 +42,7 @@ impl Runner {
     pub fn can_run(&self, network: &NetworkName, chain: &Chain) -> Result<(), Error> {
         for plugin in &chain.plugins {
             self.ready(chain.executable, plugin, Verb::Add.into(), chain.version)
-                .map_err(|cause| failed(network, (chain.executable, plugin), Verb::Add, cause))?;
+                .map_err(|cause| failed(network, chain, plugin, Verb::Add, cause))?;
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ impl Runner {
         let mut silent = Vec::new();
         for plugin in &chain.plugins {
             self.locate(chain.executable, plugin)
-                .map_err(|cause| failed(network, (chain.executable, plugin), verb, cause))?;
+                .map_err(|cause| failed(network, chain, plugin, verb, cause))?;
             if Instant::now() >= until {
                 let (role, name) = (role(chain.executable), name(chain.executable, plugin));
                 silent.push(format!(
@@ -120,26 +120,11 @@ impl Runner {
             };
             self.run(&ready, errand, plugin, extras, None).map(drop)
         };
-        run().map_err(|cause| failed(network, (chain.executable, plugin), errand.verb, cause))
+        run().map_err(|cause| failed(network, chain, plugin, errand.verb, cause))
     }
 }
 
 impl Steps<'_> {
-    /// How many plugins there are.
-    pub fn len(&self) -> usize {
-        self.chain.plugins.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.chain.plugins.is_empty()
-    }
-
-    /// The name of a plugin, for messages.
-    pub fn plugin(&self, step: usize) -> &str {
-        self.chain.executables().nth(step).unwrap_or("?")
-    }
-
     /// Runs ADD of one plugin; `prev` is the result of the step before. Its result is the
     /// container's result so far.
     ///
@@ -147,21 +132,9 @@ impl Steps<'_> {
     /// may have done half of its work.
     pub fn add_step(&self, step: usize, prev: Option<&Outcome>) -> Result<Outcome, Error> {
         let plugin = self.get(step, Verb::Add)?;
-        let run = || {
-            let ready = self.ready(plugin, Verb::Add)?;
-            let extras = self.extras(ready.version, prev);
-            let text =
-                self.runner
-                    .run(&ready, Verb::Add.into(), plugin, extras, Some(&self.call))?;
+        self.with_plugin(plugin, Verb::Add, |ready| {
+            let text = self.run(ready, plugin, Verb::Add, prev)?;
             read_outcome(self.chain.executable, &text, ready.version)
-        };
-        run().map_err(|cause| {
-            failed(
-                self.network,
-                (self.chain.executable, plugin),
-                Verb::Add,
-                cause,
-            )
         })
     }
 
@@ -178,45 +151,21 @@ impl Steps<'_> {
     /// that finds something decides.
     pub fn check(&self, result: &Outcome) -> Result<(), Error> {
         for plugin in &self.chain.plugins {
-            let run = || {
-                let ready = self.ready(plugin, Verb::Check)?;
+            self.with_plugin(plugin, Verb::Check, |ready| {
                 if ready.version < Version::V0_4_0 {
                     return Ok(());
                 }
-                let extras = self.extras(ready.version, Some(result));
-                self.runner
-                    .run(&ready, Verb::Check.into(), plugin, extras, Some(&self.call))
-                    .map(drop)
-            };
-            run().map_err(|cause| {
-                failed(
-                    self.network,
-                    (self.chain.executable, plugin),
-                    Verb::Check,
-                    cause,
-                )
+                self.run(ready, plugin, Verb::Check, Some(result)).map(drop)
             })?;
         }
         Ok(())
     }
 
     fn del(&self, plugin: &Map<String, Value>, result: Option<&Outcome>) -> Result<(), Error> {
-        let run = || {
-            let ready = self.ready(plugin, Verb::Del)?;
+        self.with_plugin(plugin, Verb::Del, |ready| {
             // Before 0.4.0 a DEL had no prevResult.
             let result = result.filter(|_| ready.version >= Version::V0_4_0);
-            let extras = self.extras(ready.version, result);
-            self.runner
-                .run(&ready, Verb::Del.into(), plugin, extras, Some(&self.call))
-                .map(drop)
-        };
-        run().map_err(|cause| {
-            failed(
-                self.network,
-                (self.chain.executable, plugin),
-                Verb::Del,
-                cause,
-            )
+            self.run(ready, plugin, Verb::Del, result).map(drop)
         })
     }
 
@@ -230,23 +179,38 @@ impl Steps<'_> {
         })
     }
 
-    fn ready(&self, plugin: &Map<String, Value>, verb: Verb) -> Result<Ready, Cause> {
-        let Chain {
-            executable,
-            version,
-            ..
-        } = *self.chain;
-        self.runner.ready(executable, plugin, verb.into(), version)
+    /// Does something with a plugin that is ready for a verb.
+    fn with_plugin<T>(
+        &self,
+        plugin: &Map<String, Value>,
+        verb: Verb,
+        run: impl FnOnce(&Ready) -> Result<T, Cause>,
+    ) -> Result<T, Error> {
+        let chain = self.chain;
+        let ready = self
+            .runner
+            .ready(chain.executable, plugin, verb.into(), chain.version);
+        ready
+            .and_then(|ready| run(&ready))
+            .map_err(|cause| failed(self.network, chain, plugin, verb, cause))
     }
 
-    fn extras<'b>(&'b self, version: Version, prev: Option<&'b Outcome>) -> Extras<'b> {
-        Extras {
+    fn run(
+        &self,
+        ready: &Ready,
+        plugin: &Map<String, Value>,
+        verb: Verb,
+        prev: Option<&Outcome>,
+    ) -> Result<String, Cause> {
+        let extras = Extras {
             network: self.network,
-            version,
+            version: ready.version,
             prev,
             runtime: Some(self.runtime),
             valid: None,
-        }
+        };
+        self.runner
+            .run(ready, verb.into(), plugin, extras, Some(&self.call))
     }
 }
 
@@ -262,14 +226,15 @@ fn name(executable: Executable, plugin: &Map<String, Value>) -> String {
 
 fn failed(
     network: &NetworkName,
-    (executable, plugin): (Executable, &Map<String, Value>),
+    chain: &Chain,
+    plugin: &Map<String, Value>,
     verb: Verb,
     cause: Cause,
 ) -> Error {
     Error {
         network: network.to_string(),
-        plugin: name(executable, plugin),
-        executable,
+        plugin: name(chain.executable, plugin),
+        executable: chain.executable,
         verb: verb.name(),
         cause,
     }

@@ -23,42 +23,49 @@ const STAMP: usize = 21;
 /// The names of the queued DELs, oldest first. No directory is an empty queue. Files with other
 /// names, temporary ones among them, are left alone.
 pub fn list(dir: &Path) -> Result<Vec<String>, Error> {
-    let fd = match open(dir) {
-        Err(Error::Open(_, error)) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
-        fd => fd?,
-    };
     let failed = |error: Errno| Error::List(dir.to_owned(), error.into());
-    let mut names = Vec::new();
-    for entry in rustix::fs::Dir::read_from(&fd).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if let Ok(name) = entry.file_name().to_str()
-            && is_ours(name)
-        {
-            names.push(name.to_owned());
-        }
-    }
-    names.sort_unstable();
+    let Some(fd) = open_if_there(dir)? else {
+        return Ok(Vec::new());
+    };
+    let mut names = names(&fd, is_ours).map_err(failed)?;
     names.truncate(MOST);
     Ok(names)
 }
 
 /// Removes the temporary files of shims that died while they wrote: nobody will finish them.
 pub fn sweep(dir: &Path) -> Result<(), Error> {
-    let fd = match open(dir) {
-        Err(Error::Open(_, error)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        fd => fd?,
-    };
     let failed = |error: Errno| Error::List(dir.to_owned(), error.into());
-    for entry in rustix::fs::Dir::read_from(&fd).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if let Ok(name) = entry.file_name().to_str()
-            && is_temporary(name)
-            && is_abandoned(&fd, name)
-        {
-            unlinkat(&fd, name, AtFlags::empty()).map_err(failed)?;
+    let Some(fd) = open_if_there(dir)? else {
+        return Ok(());
+    };
+    for name in names(&fd, is_temporary).map_err(failed)? {
+        if is_abandoned(&fd, &name) {
+            unlinkat(&fd, &*name, AtFlags::empty()).map_err(failed)?;
         }
     }
     Ok(())
+}
+
+fn open_if_there(dir: &Path) -> Result<Option<OwnedFd>, Error> {
+    match open(dir) {
+        Err(Error::Open(_, error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        fd => fd.map(Some),
+    }
+}
+
+/// The names of such files, in order.
+fn names(dir: &OwnedFd, is_one: impl Fn(&str) -> bool) -> Result<Vec<String>, Errno> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(dir)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().to_str()
+            && is_one(name)
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// `.<stamp>-<process>`
@@ -87,13 +94,7 @@ pub fn may_concern(name: &str, container: &str) -> bool {
 
 /// The body of a queued DEL. Refuses a file that is not root's own plain file, or too large.
 pub fn read(dir: &Path, name: &str) -> Result<String, Error> {
-    let fd = open(dir)?;
-    if !is_ours(name) {
-        return Err(Error::Foreign(
-            name.to_owned(),
-            "its name is not one that the shim gives".into(),
-        ));
-    }
+    let fd = open_for(dir, name)?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let failed = |error: io::Error| Error::Read(name.to_owned(), error);
     let file = openat(&fd, name, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
@@ -117,15 +118,19 @@ pub fn read(dir: &Path, name: &str) -> Result<String, Error> {
     Ok(text)
 }
 
+/// The directory, for a file of that name.
+fn open_for(dir: &Path, name: &str) -> Result<OwnedFd, Error> {
+    let fd = open(dir)?;
+    if is_ours(name) {
+        return Ok(fd);
+    }
+    let why = "its name is not one that the shim gives".to_owned();
+    Err(Error::Foreign(name.to_owned(), why))
+}
+
 /// Takes a DEL out of the queue, once it is done. One that is gone already is fine.
 pub fn remove(dir: &Path, name: &str) -> Result<(), Error> {
-    let fd = open(dir)?;
-    if !is_ours(name) {
-        return Err(Error::Foreign(
-            name.to_owned(),
-            "its name is not one that the shim gives".into(),
-        ));
-    }
+    let fd = open_for(dir, name)?;
     match unlinkat(&fd, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(Error::Remove(name.to_owned(), error.into())),
@@ -141,16 +146,8 @@ pub fn set_aside(dir: &Path, name: &str) -> Result<(), Error> {
         Ok(()) | Err(Errno::NOENT) => {}
         Err(error) => return Err(failed(error)),
     }
-    let mut bad = Vec::new();
-    for entry in rustix::fs::Dir::read_from(&fd).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if let Ok(name) = entry.file_name().to_str()
-            && name.strip_suffix(BAD).is_some_and(is_ours)
-        {
-            bad.push(name.to_owned());
-        }
-    }
-    bad.sort_unstable();
+    let is_bad = |name: &str| name.strip_suffix(BAD).is_some_and(is_ours);
+    let bad = names(&fd, is_bad).map_err(failed)?;
     for name in &bad[..bad.len().saturating_sub(MOST_BAD)] {
         unlinkat(&fd, name.as_str(), AtFlags::empty()).map_err(failed)?;
     }

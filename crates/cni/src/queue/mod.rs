@@ -12,6 +12,8 @@ mod drain;
 mod put;
 
 pub use drain::{list, may_concern, read, remove, set_aside, sweep};
+/// The error and its causes in one line.
+pub use plexus_types::chain as describe;
 pub use put::put;
 
 use rustix::fs::{Mode, OFlags, fstat};
@@ -68,18 +70,6 @@ pub fn dir(socket: &Path) -> PathBuf {
     let mut path = OsString::from(socket);
     path.push(".queue");
     PathBuf::from(path)
-}
-
-/// The error and its causes in one line.
-pub fn describe(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// Opens the directory without following a link, and checks whose it is.

@@ -2,10 +2,11 @@
 //! container id and interface name, the others by their nature.
 
 use super::http::{self, RequestError, Response};
-use super::input::{self, Variables};
+use super::input;
 use super::{Failure, Surroundings};
 use crate::queue;
-use plexus_api::cni::{Code, Command, Error};
+use plexus_api::cni::{Code, Command, Error, Request};
+use plexus_types::chain;
 use serde::de::IgnoredAny;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,31 +16,14 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// A request on its way.
 pub(super) struct Call<'a> {
-    surroundings: &'a Surroundings<'a>,
-    command: Command,
-    socket: &'a Path,
-    variables: &'a Variables,
-    body: &'a str,
+    pub(super) surroundings: &'a Surroundings<'a>,
+    pub(super) command: Command,
+    pub(super) socket: &'a Path,
+    pub(super) request: &'a Request<'a>,
+    pub(super) body: &'a str,
 }
 
-impl<'a> Call<'a> {
-    /// Everything that the call needs.
-    pub(super) fn new(
-        surroundings: &'a Surroundings<'a>,
-        command: Command,
-        socket: &'a Path,
-        variables: &'a Variables,
-        body: &'a str,
-    ) -> Self {
-        Self {
-            surroundings,
-            command,
-            socket,
-            variables,
-            body,
-        }
-    }
-
+impl Call<'_> {
     /// The text to print, empty if there is none.
     ///
     /// The wait for an absent agent begins when it is first missed, so that an ADD which ran long
@@ -117,23 +101,18 @@ impl<'a> Call<'a> {
 
     fn give_up(&self, why: &str, tries: u32, waited: Duration) -> Result<String, Failure> {
         if self.command == Command::Del {
-            let Variables {
+            let Request {
                 container_id,
                 ifname,
                 ..
-            } = self.variables;
+            } = self.request;
             return match queue::put(self.socket, container_id, ifname, self.body) {
                 Ok(()) => Ok(String::new()),
                 Err(error) => Err(self.not_queued(why, &error).into()),
             };
         }
         let socket = self.socket.display();
-        let status = self.command == Command::Status;
-        let code = if status {
-            Code::NotAvailable
-        } else {
-            Code::TryAgainLater
-        };
+        let code = self.code(Code::TryAgainLater);
         let waited = waited.as_millis();
         let msg = format!(
             "the agent does not answer on {socket}: {why} (tried {} in {waited} ms)",
@@ -147,41 +126,35 @@ impl<'a> Call<'a> {
             queue::Error::Name(_) => Code::InvalidEnvironment,
             _ => Code::TryAgainLater,
         };
-        let chain = queue::describe(error);
+        let causes = chain(error);
         let socket = self.socket.display();
         let msg = format!(
-            "the agent does not answer on {socket}: {why}; and the DEL could not be queued: {chain}"
+            "the agent does not answer on {socket}: {why}; and the DEL could not be queued: {causes}"
         );
         Error::new(code, msg, NEXT_STEP)
     }
 
     fn slow(&self, limit: Duration) -> Error {
-        let status = self.command == Command::Status;
-        let code = if status {
-            Code::NotAvailable
-        } else {
-            Code::TryAgainLater
-        };
         let msg = format!(
             "the agent on {} took the request and has not answered within {} s",
             self.socket.display(),
             limit.as_secs()
         );
-        Error::new(
-            code,
-            msg,
-            "see the log of `plexus agent` for what it waits for",
-        )
+        let next = "see the log of `plexus agent` for what it waits for";
+        Error::new(self.code(Code::TryAgainLater), msg, next)
     }
 
     fn barred(&self, why: &str) -> Error {
-        let status = self.command == Command::Status;
-        let code = if status { Code::NotAvailable } else { Code::Io };
-        Error::new(
-            code,
-            why,
-            "the agent's socket is for root only: check the path and who calls",
-        )
+        let next = "the agent's socket is for root only: check the path and who calls";
+        Error::new(self.code(Code::Io), why, next)
+    }
+
+    /// STATUS has a code of its own for an agent that cannot be asked.
+    fn code(&self, of_others: Code) -> Code {
+        match self.command {
+            Command::Status => Code::NotAvailable,
+            _ => of_others,
+        }
     }
 }
 

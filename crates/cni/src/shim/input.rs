@@ -25,11 +25,8 @@ pub(super) fn read(stdin: &mut dyn Read) -> Result<String, Error> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Error::new(
-            Code::Decode,
-            format!("the network configuration on standard input is not UTF-8 at byte {at}"),
-            "",
-        )
+        let msg = format!("the network configuration on standard input is not UTF-8 at byte {at}");
+        Error::new(Code::Decode, msg, "")
     })
 }
 
@@ -64,11 +61,8 @@ impl<'a> Input<'a> {
             None => None,
             Some(raw) => Some(text_of(raw).ok_or_else(|| {
                 let msg = "agentSocket in the network configuration is not a string";
-                Error::new(
-                    Code::InvalidConfig,
-                    msg,
-                    "write the absolute path of the agent's socket",
-                )
+                let next = "write the absolute path of the agent's socket";
+                Error::new(Code::InvalidConfig, msg, next)
             })?),
         };
         Ok(Self {
@@ -93,64 +87,40 @@ fn text_of(raw: &RawValue) -> Option<String> {
 }
 
 fn not_json(error: serde_json::Error) -> Error {
-    Error::new(
-        Code::Decode,
-        format!("the network configuration on standard input is not valid JSON: {error}"),
-        "",
-    )
+    let msg = format!("the network configuration on standard input is not valid JSON: {error}");
+    Error::new(Code::Decode, msg, "")
 }
 
-/// The CNI_… variables; empty if not set.
-pub(super) struct Variables {
-    pub(super) container_id: String,
-    pub(super) ifname: String,
-    netns: String,
-    args: String,
-    path: String,
+/// The configuration with the CNI_… variables around it. Refuses what is not text.
+pub(super) fn request<'a>(
+    surroundings: &Surroundings<'_>,
+    config: &'a RawValue,
+) -> Result<Request<'a>, Error> {
+    Ok(Request {
+        container_id: variable(surroundings, "CNI_CONTAINERID")?,
+        ifname: variable(surroundings, "CNI_IFNAME")?,
+        netns: variable(surroundings, "CNI_NETNS")?,
+        args: variable(surroundings, "CNI_ARGS")?,
+        path: variable(surroundings, "CNI_PATH")?,
+        config,
+    })
 }
 
-impl Variables {
-    /// Reads them; refuses what is not text.
-    pub(super) fn read(surroundings: &Surroundings<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            container_id: variable(surroundings, "CNI_CONTAINERID")?,
-            ifname: variable(surroundings, "CNI_IFNAME")?,
-            netns: variable(surroundings, "CNI_NETNS")?,
-            args: variable(surroundings, "CNI_ARGS")?,
-            path: variable(surroundings, "CNI_PATH")?,
-        })
+/// A request as it is sent.
+pub(super) fn body(request: &Request<'_>) -> Result<String, Error> {
+    let body = serde_json::to_string(request).map_err(|error| {
+        let msg = format!("cannot write the request as JSON: {error}");
+        Error::new(Code::Io, msg, "")
+    })?;
+    if body.len() > MAX_BODY {
+        let msg = format!(
+            "the CNI_… variables are too large: with the configuration they make {} bytes, at most {MAX_BODY} are carried",
+            body.len()
+        );
+        let next = "shorten CNI_ARGS or CNI_PATH";
+        return Err(Error::new(Code::InvalidEnvironment, msg, next));
     }
-
-    /// The request's body.
-    pub(super) fn body(&self, config: &RawValue) -> Result<String, Error> {
-        let request = Request {
-            container_id: self.container_id.clone(),
-            netns: self.netns.clone(),
-            ifname: self.ifname.clone(),
-            args: self.args.clone(),
-            path: self.path.clone(),
-            config,
-        };
-        let body = serde_json::to_string(&request).map_err(|error| {
-            Error::new(
-                Code::Io,
-                format!("cannot write the request as JSON: {error}"),
-                "",
-            )
-        })?;
-        if body.len() > MAX_BODY {
-            let msg = format!(
-                "the CNI_… variables are too large: with the configuration they make {} bytes, at most {MAX_BODY} are carried",
-                body.len()
-            );
-            return Err(Error::new(
-                Code::InvalidEnvironment,
-                msg,
-                "shorten CNI_ARGS or CNI_PATH",
-            ));
-        }
-        Ok(body)
-    }
+    Ok(body)
 }
 
 /// A variable's text; empty if it is not set.
@@ -160,10 +130,7 @@ pub(super) fn variable(surroundings: &Surroundings<'_>, name: &str) -> Result<St
     };
     value.into_string().map_err(|value| {
         let shown: String = value.to_string_lossy().chars().take(64).collect();
-        Error::new(
-            Code::InvalidEnvironment,
-            format!("{name} {shown:?} is not UTF-8"),
-            "",
-        )
+        let msg = format!("{name} {shown:?} is not UTF-8");
+        Error::new(Code::InvalidEnvironment, msg, "")
     })
 }

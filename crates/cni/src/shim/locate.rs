@@ -73,9 +73,6 @@ fn checked(path: &str, origin: &str, code: Code) -> Result<PathBuf, Error> {
     }
     let shown: String = path.chars().take(160).collect();
     let msg = format!("{origin} says {shown:?}, which cannot be the agent's socket");
-    Err(Error::new(
-        code,
-        msg,
-        format!("use an absolute path of at most {MAX_PATH} bytes"),
-    ))
+    let next = format!("use an absolute path of at most {MAX_PATH} bytes");
+    Err(Error::new(code, msg, next))
 }

@@ -14,7 +14,8 @@ pub mod http;
 mod input;
 mod locate;
 
-use input::{Input, Variables};
+use call::Call;
+use input::Input;
 use plexus_api::cni::{Code, Command, Error, Version};
 use plexus_faults::effect;
 use std::ffi::OsString;
@@ -78,9 +79,16 @@ fn serve(
     let input = Input::parse(&text)?;
     *version = input.version;
     let socket = locate::socket(surroundings, input.socket.as_deref())?;
-    let variables = Variables::read(surroundings)?;
-    let body = variables.body(input.config)?;
-    call::Call::new(surroundings, command, &socket, &variables, &body).run()
+    let request = input::request(surroundings, input.config)?;
+    let body = input::body(&request)?;
+    let call = Call {
+        surroundings,
+        command,
+        socket: &socket,
+        request: &request,
+        body: &body,
+    };
+    call.run()
 }
 
 fn unknown_command(verb: &str) -> Error {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::NamespaceResourceScope;
+use kube::core::{GroupVersionKind, NamespaceResourceScope};
 use kube::{Client, Resource, ResourceExt};
 use plexus_api::objects::{
     Block, BlockRequest, BlockRequestSpec, BlockSpec, Network, NetworkStatus, Phase,
@@ -199,9 +199,7 @@ impl Environment {
     }
 
     pub(crate) fn nads(&self) -> Api<kube::api::DynamicObject> {
-        let kind =
-            kube::api::ApiResource::erase::<plexus_api::objects::NetworkAttachmentDefinition>(&());
-        Api::namespaced_with(self.client.clone(), &self.namespace, &kind)
+        Api::namespaced_with(self.client.clone(), &self.namespace, &nad_resource())
     }
 
     /// A Node that is only an object; gone when the test is.
@@ -523,10 +521,8 @@ async fn clean(client: &Client, namespace: &str) {
             .delete(&pod.name_any(), &delete.clone().grace_period(0))
             .await;
     }
-    let kind =
-        kube::api::ApiResource::erase::<plexus_api::objects::NetworkAttachmentDefinition>(&());
     let nads: Api<kube::api::DynamicObject> =
-        Api::namespaced_with(client.clone(), namespace, &kind);
+        Api::namespaced_with(client.clone(), namespace, &nad_resource());
     let _ = nads.delete_collection(&delete, &list).await;
     let policies: Api<k8s_openapi::api::networking::v1::NetworkPolicy> =
         Api::namespaced(client.clone(), namespace);
@@ -544,4 +540,9 @@ async fn clean(client: &Client, namespace: &str) {
     let _ = Api::<Namespace>::all(client.clone())
         .delete(namespace, &delete)
         .await;
+}
+
+fn nad_resource() -> kube::api::ApiResource {
+    let kind = GroupVersionKind::gvk("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition");
+    kube::api::ApiResource::from_gvk_with_plural(&kind, "network-attachment-definitions")
 }

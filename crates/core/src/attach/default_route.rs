@@ -71,7 +71,13 @@ fn choose(
             && chosen != index
             && let Some(winner) = candidates.get(chosen)
         {
-            return Err(set_already(candidate, winner, family));
+            let (network, ifname) = candidate.names();
+            return Err(DefaultRouteError::AlreadySet {
+                family,
+                network,
+                ifname,
+                winner: winner.names(),
+            });
         }
     }
     Ok(chosen)
@@ -96,7 +102,10 @@ fn named(
                 .position(|c| of_network(c) && c.has_gateway(family))
         })
         .or_else(|| candidates.iter().position(of_network))
-        .ok_or_else(|| unknown(candidates, name))?;
+        .ok_or_else(|| DefaultRouteError::Unknown {
+            name: name.to_owned(),
+            known: candidates.iter().map(Candidate::names).collect(),
+        })?;
     let Some(candidate) = candidates.get(index) else {
         return Ok(None);
     };
@@ -110,7 +119,13 @@ fn named(
     if for_both && !has(family) && Family::ALL.into_iter().any(has) {
         return Ok(None);
     }
-    Err(no_gateway(candidate, name, family))
+    let (network, ifname) = candidate.names();
+    Err(DefaultRouteError::NoGateway {
+        name: name.to_owned(),
+        family,
+        network,
+        ifname,
+    })
 }
 
 impl Candidate<'_> {
@@ -141,14 +156,11 @@ impl Candidate<'_> {
 
     fn has_address(&self, family: Family) -> bool {
         match self.provided {
-            Provided::Native(_, assigned) => assigned
-                .ips
-                .iter()
-                .any(|ip| Family::of(ip.address.addr()) == family),
-            Provided::Plugins(outcome) => outcome
-                .ips
-                .iter()
-                .any(|ip| Family::of(ip.address.addr()) == family),
+            Provided::Native(_, assigned) => assigned.has(family),
+            Provided::Plugins(outcome) => {
+                let mut ips = outcome.ips.iter();
+                ips.any(|ip| Family::of(ip.address.addr()) == family)
+            }
             Provided::Unknown => false,
         }
     }
@@ -156,36 +168,4 @@ impl Candidate<'_> {
 
 fn any_default(routes: &[RouteConf], family: Family) -> bool {
     routes.iter().any(|route| is_main_default(route, family))
-}
-
-fn unknown(candidates: &[Candidate<'_>], name: &str) -> DefaultRouteError {
-    let each = candidates.iter();
-    DefaultRouteError::Unknown {
-        name: name.to_owned(),
-        known: each.map(Candidate::names).collect(),
-    }
-}
-
-fn no_gateway(candidate: &Candidate<'_>, name: &str, family: Family) -> DefaultRouteError {
-    let (network, ifname) = candidate.names();
-    DefaultRouteError::NoGateway {
-        name: name.to_owned(),
-        family,
-        network,
-        ifname,
-    }
-}
-
-fn set_already(
-    candidate: &Candidate<'_>,
-    winner: &Candidate<'_>,
-    family: Family,
-) -> DefaultRouteError {
-    let (network, ifname) = candidate.names();
-    DefaultRouteError::AlreadySet {
-        family,
-        network,
-        ifname,
-        winner: winner.names(),
-    }
 }

@@ -26,8 +26,8 @@ pub use request::{AttachRequest, ReferenceRequest, Sandbox};
 
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::plan::{
-    self, Facts, HostPort, Link, LinkKind, NodePlan, ObservedMacs, PodPlan, build, group,
-    host_ports, node_plan, pod_plan,
+    self, Facts, HostPort, Link, LinkKind, NodePlan, ObservedMacs, PlanError, PodPlan, build,
+    group, host_ports, node_plan, pod_plan,
 };
 use crate::resolve::Reference;
 use plexus_api::cni::{Chain, Network, NetworkBackend, Outcome};
@@ -362,11 +362,13 @@ impl Attach {
                 addresses,
                 ..
             } = &**native;
-            let link = build(spec, addresses, default, &owner, facts).map_err(|source| {
-                AttachError::Plan {
-                    ifname: attachment.ifname.clone(),
-                    source,
-                }
+            let link = build(spec, addresses, default, &owner, facts);
+            let link = link.map_err(|problem| AttachError::Plan {
+                ifname: attachment.ifname.clone(),
+                source: PlanError {
+                    network: spec.network.clone(),
+                    problem,
+                },
             })?;
             let node = node_plan(spec, addresses, facts);
             let observed = ObservedMacs::default();

@@ -7,18 +7,11 @@ use crate::ipam::{AllocateError, BlockSource, PoolKey, Pools, assigned_static, h
 use crate::plan::{
     Device, Facts, LinkFacts, NodePlan, ObservedMacs, ParentQuery, PodPlan, Underlay, facts_query,
 };
-use ipnet::IpNet;
-use plexus_api::cni::{DeviceKey, DeviceQuery, Ipam, Range};
+use plexus_api::cni::{DeviceKey, DeviceQuery, Ipam, Native, Range};
 use plexus_types::{ContainerId, IfName, Invalid, NetnsCookie};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::IpAddr;
-
-/// A node that is described.
-pub trait DescribedNode {
-    /// What a plan is told of the node.
-    fn facts(&self, spec: &NativeSpec) -> Facts;
-}
 
 /// A node of which only its uplink is known. A link that a network names is taken to be there.
 #[derive(Debug, Clone)]
@@ -59,10 +52,10 @@ pub fn sandbox(container: &str) -> Result<Sandbox, Invalid> {
 }
 
 /// All that a request comes to on a node that has given out some addresses already; a container of the same name is
-/// the same.
+/// the same. `facts` says what a plan is told of the node.
 pub fn preview(
     request: AttachRequest,
-    node: &dyn DescribedNode,
+    facts: &dyn Fn(&NativeSpec) -> Facts,
     blocks: &dyn BlockSource,
     issued: &mut Issued,
 ) -> Result<Preview, AttachError> {
@@ -73,7 +66,7 @@ pub fn preview(
         .map(|(index, native)| (index, native.spec.clone()))
         .collect();
     for (index, spec) in natives {
-        attach.set_facts(index, node.facts(&spec));
+        attach.set_facts(index, facts(&spec));
         attach.set_addresses(index, assign(&spec, &container, blocks, issued)?, None);
     }
     while let Some(step) = attach.begin_step()? {
@@ -101,30 +94,27 @@ fn assign(
     blocks: &dyn BlockSource,
     issued: &mut Issued,
 ) -> Result<Assigned, AllocateError> {
-    let native = &spec.native;
+    let Native {
+        ipam, ips: asked, ..
+    } = &spec.native;
     let owner = &format!("{container}/{}", spec.ifname);
     let Issued { pools, host_local } = issued;
-    match &native.ipam {
-        // Nobody knows them before the plugin is executed.
-        None | Some(Ipam::Executed(_)) => Ok(Assigned::default()),
-        Some(Ipam::Static(config)) => Ok(assigned_static(config)),
-        Some(ipam @ Ipam::Plexus(config)) => match PoolKey::of(ipam, &spec.network) {
-            Some(key) => pools.allocate(&key, config, &native.ips, owner),
-            None => Ok(Assigned::default()),
-        },
-        Some(ipam @ Ipam::Blocks(config)) => match PoolKey::of(ipam, &spec.network) {
-            Some(key) => {
-                let own = blocks.blocks(&config.uid);
-                pools.allocate_blocks(&key, config, &own, &native.ips, owner)
-            }
-            None => Ok(Assigned::default()),
-        },
-        Some(Ipam::HostLocal(config)) => {
+    let key = ipam
+        .as_ref()
+        .and_then(|ipam| PoolKey::of(ipam, &spec.network));
+    match (ipam, key) {
+        (Some(Ipam::Static(config)), _) => Ok(assigned_static(config)),
+        (Some(Ipam::Plexus(config)), Some(key)) => pools.allocate(&key, config, asked, owner),
+        (Some(Ipam::Blocks(config)), Some(key)) => {
+            let own = blocks.blocks(&config.uid);
+            pools.allocate_blocks(&key, config, &own, asked, owner)
+        }
+        (Some(Ipam::HostLocal(config)), _) => {
             let network = spec.network.to_string();
             let mut ips = Vec::new();
             for set in &config.ranges {
                 let taken = |ip| host_local.contains(&(network.clone(), ip));
-                let Some(picked) = from_ranges(set, &native.ips, taken) else {
+                let Some(picked) = from_ranges(set, asked, taken) else {
                     continue;
                 };
                 host_local.insert((network.clone(), picked.address.addr()));
@@ -136,6 +126,8 @@ fn assign(
                 ..Assigned::default()
             })
         }
+        // Nobody knows what a plugin gives before it is executed.
+        _ => Ok(Assigned::default()),
     }
 }
 
@@ -145,25 +137,20 @@ fn from_ranges(
     asked: &[(IpAddr, Option<u8>)],
     taken: impl Fn(IpAddr) -> bool,
 ) -> Option<AssignedIp> {
-    let spec = asked.iter().find_map(|(ip, _)| {
-        let range = host_local::range_of(set, *ip)?;
-        Some(AssignedIp {
-            address: IpNet::new(*ip, range.subnet.prefix_len()).ok()?,
-            gateway: Some(range.gateway),
-        })
-    });
-    spec.or_else(|| {
-        let mut free = |ip| Ok::<bool, Infallible>(!taken(ip));
-        let picked = host_local::next(set, None, None, &mut free).ok()?;
-        Some(AssignedIp {
-            address: picked.address,
-            gateway: Some(picked.gateway),
-        })
-    })
+    let mut asked = asked.iter();
+    let asked = asked.find_map(|(ip, _)| Some((host_local::range_of(set, *ip)?, *ip)));
+    match asked {
+        Some((range, ip)) => Some(host_local::assigned(range, ip)),
+        None => {
+            let mut free = |ip| Ok::<bool, Infallible>(!taken(ip));
+            host_local::next(set, None, None, &mut free).ok()
+        }
+    }
 }
 
-impl DescribedNode for Uplink {
-    fn facts(&self, spec: &NativeSpec) -> Facts {
+impl Uplink {
+    /// What a plan is told of the node.
+    pub fn facts(&self, spec: &NativeSpec) -> Facts {
         let Self { underlay, uplink } = self;
         let query = facts_query(&spec.native);
         Facts {
@@ -232,7 +219,12 @@ mod tests {
         issued: &mut Issued,
     ) -> Result<Preview, AttachError> {
         let request = AttachRequest::of(conf, &[], sandbox(container).unwrap());
-        preview(request, &node(), &NodeBlocks::default(), issued)
+        preview(
+            request,
+            &|spec| node().facts(spec),
+            &NodeBlocks::default(),
+            issued,
+        )
     }
 
     fn alone(config: &str) -> Result<Preview, AttachError> {

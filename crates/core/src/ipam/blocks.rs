@@ -103,7 +103,7 @@ impl Network {
                 let Some(pool) = self.pools.get_mut(&block) else {
                     continue;
                 };
-                if let Ok(address) = pool.allocate(owner) {
+                if let Some(address) = pool.allocate(owner) {
                     self.hold(address, owner);
                     self.last_block.insert(subnet.cidr, block);
                     return Ok(assigned(subnet, address));
@@ -151,7 +151,12 @@ impl Network {
         check_usable(address, &subnet.cidr, &subnet.exclude, &[subnet.gateway]).map_err(refused)?;
         let block = of_subnet(own, subnet)
             .find(|block| block.contains(&address) && !apart.has(block, address));
-        let block = block.ok_or_else(|| not_owned(key, subnet, address))?;
+        let block = block.ok_or_else(|| AllocateError::NeedsBlock {
+            network: network(),
+            family,
+            subnets: vec![subnet.cidr],
+            containing: Some(address),
+        })?;
         let exclude = apart.excluded(subnet, &block);
         self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
         if let Some(pool) = self.pools.get_mut(&block) {
@@ -251,15 +256,6 @@ fn no_room(key: &PoolKey, view: BlockView<'_>, family: Family, capacity: u128) -
         family,
         subnets: could,
         containing: None,
-    }
-}
-
-fn not_owned(key: &PoolKey, subnet: &BlockSubnet, address: IpAddr) -> AllocateError {
-    AllocateError::NeedsBlock {
-        network: key.network.clone(),
-        family: Family::of(address),
-        subnets: vec![subnet.cidr],
-        containing: Some(address),
     }
 }
 

@@ -101,11 +101,8 @@ pub enum AllocateError {
         source: PoolError,
     },
     /// An IPAM plugin that was executed gave none.
-    #[error("the IPAM plugin {plugin} succeeded, but its result has no addresses")]
-    NoneAnswered {
-        /// Its name.
-        plugin: String,
-    },
+    #[error("the IPAM plugin {0} succeeded, but its result has no addresses")]
+    NoneAnswered(String),
     /// An address that is to be recorded is recorded for somebody else.
     #[error("network {network}: address {address} is held by {owner}")]
     Held {
@@ -123,14 +120,14 @@ impl Refusal for AllocateError {
         match self {
             AllocateError::Full { .. }
             | AllocateError::BlocksFull { .. }
-            | AllocateError::NoneAnswered { .. }
+            | AllocateError::NoneAnswered(_)
             | AllocateError::Held { .. } => Fault::Unavailable,
             AllocateError::NeedsBlock { .. } => Fault::Pending,
             AllocateError::Outside { .. }
             | AllocateError::Prefix { .. }
             | AllocateError::TwoRequested { .. } => Fault::Invalid,
             AllocateError::Requested { source, .. } => match source {
-                PoolError::Full { .. } | PoolError::Taken { .. } => Fault::Unavailable,
+                PoolError::Taken { .. } => Fault::Unavailable,
                 _ => Fault::Invalid,
             },
         }
@@ -153,7 +150,7 @@ impl Refusal for AllocateError {
             AllocateError::Prefix { .. } => "leave the prefix length out, or write the subnet's",
             AllocateError::TwoRequested { .. } => "ask for one address per family",
             AllocateError::Requested { .. } => "ask for another address, or for none in particular",
-            AllocateError::NoneAnswered { .. } => {
+            AllocateError::NoneAnswered(_) => {
                 "see its own log, and `ipam` in the network's configuration: does it name a range?"
             }
             AllocateError::Held { .. } => "remove the container that has it",
@@ -187,12 +184,12 @@ fn needs_block(
 }
 
 fn list(subnets: &[IpNet]) -> String {
-    if subnets.is_empty() {
-        return "none".to_owned();
+    match subnets {
+        [] => "none".to_owned(),
+        _ => subnets
+            .iter()
+            .map(IpNet::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
     }
-    subnets
-        .iter()
-        .map(IpNet::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
 }

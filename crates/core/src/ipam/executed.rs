@@ -10,10 +10,8 @@ use plexus_types::Family;
 /// of. A default route that was asked for replaces the plugin's. An answer without addresses is refused.
 pub fn assigned_executed(ipam: &ExecutedIpam, answer: &Outcome) -> Result<Assigned, AllocateError> {
     if answer.ips.is_empty() {
-        let name = ipam.chain.executables().next().unwrap_or("?");
-        return Err(AllocateError::NoneAnswered {
-            plugin: name.to_owned(),
-        });
+        let plugin = ipam.chain.executables().next().unwrap_or("?");
+        return Err(AllocateError::NoneAnswered(plugin.to_owned()));
     }
     let ips = answer.ips.iter().map(|ip| AssignedIp {
         address: ip.address,

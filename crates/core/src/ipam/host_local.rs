@@ -4,37 +4,22 @@
 //! Touches no file: who keeps them says through a function whether an address could be reserved.
 
 use super::index::{index_of, number, with_prefix};
-use ipnet::IpNet;
+use crate::attachment::AssignedIp;
 use plexus_api::cni::Range;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// More addresses than this are not tried in one call.
 pub const MOST_TRIES: usize = 1 << 20;
-
-/// An address that was reserved, with its subnet's prefix length and gateway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Picked {
-    /// The address with the prefix length of its subnet.
-    pub address: IpNet,
-    /// The range's gateway.
-    pub gateway: IpAddr,
-}
 
 /// Why no address was reserved.
 #[derive(Debug, thiserror::Error)]
 pub enum HostLocalError<E: std::error::Error + 'static> {
     /// Every address is taken.
-    #[error("no IP addresses available in range set: {set}")]
-    Full {
-        /// The ranges.
-        set: String,
-    },
+    #[error("no IP addresses available in range set: {0}")]
+    Full(String),
     /// Too many addresses are taken to go on looking.
-    #[error("no free address among the {MOST_TRIES} that were tried in range set: {set}")]
-    TooMany {
-        /// The ranges.
-        set: String,
-    },
+    #[error("no free address among the {MOST_TRIES} that were tried in range set: {0}")]
+    TooMany(String),
     /// The requested address is in none of the ranges.
     #[error("{address} not in range set {set}")]
     Outside {
@@ -44,11 +29,8 @@ pub enum HostLocalError<E: std::error::Error + 'static> {
         set: String,
     },
     /// The requested address is the gateway.
-    #[error("requested ip {address} is subnet's gateway")]
-    Gateway {
-        /// The address.
-        address: IpAddr,
-    },
+    #[error("requested ip {0} is subnet's gateway")]
+    Gateway(IpAddr),
     /// The requested address is taken.
     #[error("requested IP address {address} is not available in range set {set}")]
     Taken {
@@ -58,11 +40,8 @@ pub enum HostLocalError<E: std::error::Error + 'static> {
         set: String,
     },
     /// Some of the requested addresses are in none of the range sets.
-    #[error("failed to allocate all requested IPs: {addresses}")]
-    Unused {
-        /// Those.
-        addresses: String,
-    },
+    #[error("failed to allocate all requested IPs: {0}")]
+    Unused(String),
     /// The reservation itself failed.
     #[error("cannot reserve {address}")]
     Reserve {
@@ -81,7 +60,7 @@ pub fn next<E: std::error::Error + 'static>(
     last_reserved: Option<IpAddr>,
     requested: Option<IpAddr>,
     reserve: &mut dyn FnMut(IpAddr) -> Result<bool, E>,
-) -> Result<Picked, HostLocalError<E>> {
+) -> Result<AssignedIp, HostLocalError<E>> {
     let mut take =
         |address| reserve(address).map_err(|source| HostLocalError::Reserve { address, source });
     if let Some(address) = requested {
@@ -90,7 +69,7 @@ pub fn next<E: std::error::Error + 'static>(
             set: name(set),
         })?;
         if address == range.gateway {
-            return Err(HostLocalError::Gateway { address });
+            return Err(HostLocalError::Gateway(address));
         }
         if !take(address)? {
             return Err(HostLocalError::Taken {
@@ -98,21 +77,19 @@ pub fn next<E: std::error::Error + 'static>(
                 set: name(set),
             });
         }
-        return Ok(picked(range, address));
+        return Ok(assigned(range, address));
     }
     for (range, address) in Candidates::new(set, last_reserved).take(MOST_TRIES) {
         if take(address)? {
-            return Ok(picked(range, address));
+            return Ok(assigned(range, address));
         }
     }
     let more = Candidates::new(set, last_reserved)
         .nth(MOST_TRIES)
         .is_some();
-    let set = name(set);
-    Err(if more {
-        HostLocalError::TooMany { set }
-    } else {
-        HostLocalError::Full { set }
+    Err(match more {
+        true => HostLocalError::TooMany(name(set)),
+        false => HostLocalError::Full(name(set)),
     })
 }
 
@@ -135,9 +112,7 @@ pub fn share_out<E: std::error::Error + 'static>(
         return Ok(shares);
     }
     let addresses: Vec<String> = left.iter().map(IpAddr::to_string).collect();
-    Err(HostLocalError::Unused {
-        addresses: addresses.join(" "),
-    })
+    Err(HostLocalError::Unused(addresses.join(" ")))
 }
 
 /// The range of a set that has the address.
@@ -213,20 +188,18 @@ impl<'a> Iterator for Candidates<'a> {
     }
 }
 
-fn picked(range: &Range, address: IpAddr) -> Picked {
-    Picked {
+/// An address of a range, as an attachment gets it.
+pub(crate) fn assigned(range: &Range, address: IpAddr) -> AssignedIp {
+    AssignedIp {
         address: with_prefix(address, &range.subnet),
-        gateway: range.gateway,
+        gateway: Some(range.gateway),
     }
 }
 
-fn after(address: IpAddr) -> Option<IpAddr> {
+/// The next address, if there is one.
+pub(crate) fn after(address: IpAddr) -> Option<IpAddr> {
     match address {
-        IpAddr::V4(v4) => u32::from(v4)
-            .checked_add(1)
-            .map(|n| IpAddr::V4(Ipv4Addr::from(n))),
-        IpAddr::V6(v6) => u128::from(v6)
-            .checked_add(1)
-            .map(|n| IpAddr::V6(Ipv6Addr::from(n))),
+        IpAddr::V4(v4) => u32::from(v4).checked_add(1).map(|n| IpAddr::V4(n.into())),
+        IpAddr::V6(v6) => u128::from(v6).checked_add(1).map(|n| IpAddr::V6(n.into())),
     }
 }

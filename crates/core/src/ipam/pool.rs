@@ -33,22 +33,9 @@ pub struct Pool {
 /// Why an address is not handed out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PoolError {
-    /// Everything is in use.
-    #[error("subnet {subnet} is full: all {capacity} of its usable addresses are in use")]
-    Full {
-        /// The subnet.
-        subnet: IpNet,
-        /// How many addresses it can hand out.
-        capacity: u128,
-    },
     /// The address is not in the subnet.
-    #[error("address {address} is outside of subnet {subnet}")]
-    Outside {
-        /// The address.
-        address: IpAddr,
-        /// The subnet.
-        subnet: IpNet,
-    },
+    #[error("address {0} is outside of subnet {1}")]
+    Outside(IpAddr, IpNet),
     /// Somebody has it.
     #[error("address {address} of subnet {subnet} is in use by {owner}")]
     Taken {
@@ -60,13 +47,8 @@ pub enum PoolError {
         owner: String,
     },
     /// It is the gateway's.
-    #[error("address {address} is the gateway of subnet {subnet}")]
-    Gateway {
-        /// The address.
-        address: IpAddr,
-        /// The subnet.
-        subnet: IpNet,
-    },
+    #[error("address {0} is the gateway of subnet {1}")]
+    Gateway(IpAddr, IpNet),
     /// The configuration excludes it.
     #[error("address {address} of subnet {subnet} is excluded by {exclude}")]
     Excluded {
@@ -156,32 +138,18 @@ impl Pool {
         address_at(&self.subnet, *self.indices.get(owner)?.first()?)
     }
 
-    /// Who has the address.
-    pub fn owner_of(&self, address: IpAddr) -> Option<&str> {
-        self.owners
-            .get(&index_of(&self.subnet, address)?)
-            .map(String::as_str)
-    }
-
-    /// The next free address; the one that the owner has, if it has one.
-    pub fn allocate(&mut self, owner: &str) -> Result<IpAddr, PoolError> {
+    /// The next free address; the one that the owner has, if it has one. None: all are in use.
+    pub fn allocate(&mut self, owner: &str) -> Option<IpAddr> {
         if let Some(address) = self.address_of(owner) {
-            return Ok(address);
+            return Some(address);
         }
-        let full = || PoolError::Full {
-            subnet: self.subnet,
-            capacity: self.capacity,
-        };
         let last = last_index(&self.subnet);
-        let index = self
-            .busy
-            .next_free(self.cursor, last)
-            .or_else(|| self.busy.next_free(0, last))
-            .ok_or_else(full)?;
-        let address = address_at(&self.subnet, index).ok_or_else(full)?;
+        let from_cursor = self.busy.next_free(self.cursor, last);
+        let index = from_cursor.or_else(|| self.busy.next_free(0, last))?;
+        let address = address_at(&self.subnet, index)?;
         self.take(index, owner);
         self.cursor = if index == last { 0 } else { index + 1 };
-        Ok(address)
+        Some(address)
     }
 
     /// A certain address, for who asks for it.
@@ -255,7 +223,7 @@ impl Pool {
     /// The address's index, if nobody but the owner has it.
     fn free_for(&self, address: IpAddr, owner: &str) -> Result<u128, PoolError> {
         let subnet = self.subnet;
-        let index = index_of(&subnet, address).ok_or(PoolError::Outside { address, subnet })?;
+        let index = index_of(&subnet, address).ok_or(PoolError::Outside(address, subnet))?;
         match self.owners.get(&index).filter(|other| *other != owner) {
             Some(other) => Err(PoolError::Taken {
                 address,
@@ -276,7 +244,7 @@ pub(crate) fn check_usable(
     reserved: &[IpAddr],
 ) -> Result<(), PoolError> {
     let subnet = *subnet;
-    let index = index_of(&subnet, address).ok_or(PoolError::Outside { address, subnet })?;
+    let index = index_of(&subnet, address).ok_or(PoolError::Outside(address, subnet))?;
     if let Some((_, role)) = unusable(&subnet).find(|(unusable, _)| *unusable == index) {
         return Err(PoolError::Unusable {
             address,
@@ -285,7 +253,7 @@ pub(crate) fn check_usable(
         });
     }
     if reserved.contains(&address) {
-        return Err(PoolError::Gateway { address, subnet });
+        return Err(PoolError::Gateway(address, subnet));
     }
     match exclude.iter().find(|exclude| exclude.contains(&address)) {
         Some(exclude) => Err(PoolError::Excluded {

@@ -6,8 +6,7 @@
 
 use super::blocks::BlockView;
 use super::error::AllocateError;
-use super::index::index_of;
-use super::index::with_prefix;
+use super::index::{index_of, with_prefix};
 use super::pool::{Pool, PoolError, first_usable};
 use super::{NodeBlocks, PoolKey};
 use crate::attachment::{Assigned, AssignedIp};
@@ -91,15 +90,6 @@ impl Pools {
             .get_mut(key)
             .map(|network| network.release(owner))
             .unwrap_or_default()
-    }
-
-    /// Who has an address.
-    pub fn owner_of(&self, key: &PoolKey, address: IpAddr) -> Option<&str> {
-        self.networks
-            .get(key)?
-            .held
-            .get(&address)
-            .map(String::as_str)
     }
 
     /// Everything held, in order: key, address, owner.
@@ -246,13 +236,11 @@ impl Network {
             let Some(pool) = self.pools.get_mut(subnet) else {
                 continue;
             };
-            match pool.allocate(owner) {
-                Ok(address) => {
-                    self.hold(address, owner);
-                    return Ok(assigned(config, subnet, address));
-                }
-                Err(_) => full.push((*subnet, pool.capacity())),
+            if let Some(address) = pool.allocate(owner) {
+                self.hold(address, owner);
+                return Ok(assigned(config, subnet, address));
             }
+            full.push((*subnet, pool.capacity()));
         }
         Err(AllocateError::Full {
             network: key.network.clone(),
@@ -334,11 +322,8 @@ pub(super) fn check_requests(
                 subnets: subnets.to_vec(),
             });
         }
-        let earlier = requested.iter().take(position).map(|(address, _)| *address);
-        if let Some(other) = earlier
-            .into_iter()
-            .find(|other| Family::of(*other) == family)
-        {
+        let mut earlier = requested.iter().take(position).map(|(address, _)| *address);
+        if let Some(other) = earlier.find(|other| Family::of(*other) == family) {
             return Err(AllocateError::TwoRequested {
                 network: network(),
                 family,
@@ -371,12 +356,10 @@ pub(super) fn check_prefix(
 
 /// The families of the subnets, in the order of their first subnets.
 pub(super) fn families(subnets: &[IpNet]) -> impl Iterator<Item = Family> {
-    let family = |subnet: &IpNet| Family::of(subnet.network());
-    let first = subnets.first().map(family);
-    let other = subnets.iter().map(family);
-    first
-        .into_iter()
-        .chain(other.into_iter().find(move |family| Some(*family) != first))
+    let mut each = subnets.iter().map(|subnet| Family::of(subnet.network()));
+    let first = each.next();
+    let other = each.find(move |family| Some(*family) != first);
+    first.into_iter().chain(other)
 }
 
 fn of_family(config: &PlexusIpam, family: Family) -> impl Iterator<Item = &IpNet> {

@@ -1,7 +1,7 @@
 //! Makes the plan of a pod: one [`Link`] per attachment.
 
 use super::provider::{self, LinkRequest};
-use super::{Address, Device, Facts, Link, PlanError, PodPlan, route, settings};
+use super::{Address, Device, Facts, Link, PlanProblem, PodPlan, route, settings};
 use crate::attachment::{Alias, Assigned, DefaultRoute, NativeSpec, derived_mac};
 use crate::ipam::PoolKey;
 use crate::stable::hash32;
@@ -30,7 +30,7 @@ pub fn build(
     default_route: DefaultRoute,
     owner: &LinkOwner<'_>,
     facts: &Facts,
-) -> Result<Link, PlanError> {
+) -> Result<Link, PlanProblem> {
     check(spec, assigned)?;
     let provider = provider::of(&spec.native.provider);
     let alias = alias(spec, assigned, owner, facts);
@@ -85,30 +85,19 @@ pub fn group(owner: &LinkOwner<'_>) -> u32 {
         | (hash32(&["group", owner.container.as_str(), owner.cni_ifname.as_str()]) & (GROUPS - 1))
 }
 
-fn check(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanError> {
-    let network = || spec.network.clone();
+fn check(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanProblem> {
     if spec.native.ipam.is_some() && assigned.ips.is_empty() {
-        return Err(PlanError::NoAddress { network: network() });
+        return Err(PlanProblem::NoAddress);
     }
+    let small_mtu = spec.native.mtu.filter(|mtu| *mtu < 1280);
     for ip in &assigned.ips {
-        let family = Family::of(ip.address.addr());
+        let family = ip.family();
         if let Some(gateway) = ip.gateway.filter(|gateway| Family::of(*gateway) != family) {
             let of = ip.address;
-            return Err(PlanError::GatewayFamily {
-                network: network(),
-                gateway,
-                of,
-            });
+            return Err(PlanProblem::GatewayFamily { gateway, of });
         }
-        if let Some(mtu) = spec
-            .native
-            .mtu
-            .filter(|mtu| *mtu < 1280 && family == Family::V6)
-        {
-            return Err(PlanError::MtuTooSmall {
-                network: network(),
-                mtu,
-            });
+        if let Some(mtu) = small_mtu.filter(|_| family == Family::V6) {
+            return Err(PlanProblem::MtuTooSmall(mtu));
         }
     }
     Ok(())

@@ -51,8 +51,12 @@ impl fmt::Display for Hardware {
 impl Device {
     /// A link of the node as it is now; none if its name is no name.
     pub fn of(link: &ObservedLink) -> Option<Self> {
-        Some(Self {
-            name: IfName::new(&link.name).ok()?,
+        Some(Self::named(IfName::new(&link.name).ok()?, link))
+    }
+
+    fn named(name: IfName, link: &ObservedLink) -> Self {
+        Self {
+            name,
             index: link.index,
             altnames: link.altnames.clone(),
             mac: link.mac,
@@ -62,23 +66,19 @@ impl Device {
             alias: link.alias.clone(),
             kind: link.kind.clone(),
             hardware: link.hardware.clone(),
-        })
+        }
     }
 
     /// What a mark tells of a link that was moved, for when there is no plan. The rest is as the hardware has it: a pod
     /// may have changed the mark.
     pub fn marked(link: &ObservedLink, mark: &MovedMark) -> Self {
         Self {
-            name: mark.name.clone(),
-            index: link.index,
-            altnames: link.altnames.clone(),
             mac: link.hardware.as_ref().and_then(|hardware| hardware.mac),
             mtu: mark.mtu,
             up: mark.up,
             promisc: false,
             alias: None,
-            kind: link.kind.clone(),
-            hardware: link.hardware.clone(),
+            ..Self::named(mark.name.clone(), link)
         }
     }
 

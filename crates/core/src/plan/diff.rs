@@ -99,71 +99,60 @@ pub fn diff_host_ends(plan: &PodPlan, observed: &Observed) -> Vec<Difference> {
 /// What the node lacks for the networks: bridges and their addresses. Routers are compared, and made
 /// whole, where they are seen: in `kernel`.
 pub fn diff_node(plan: &NodePlan, observed: &Observed) -> Vec<Difference> {
-    let mut differences = Vec::new();
-    for bridge in &plan.bridges {
-        let mut side = Comparison::new(Side::Node, &bridge.name, observed, &mut differences);
-        let Some(link) = side.link() else { continue };
-        side.same("kind", &link.kind.as_str(), &Bridge::LINK_KIND);
-        side.up(link);
+    let bridges = plan.bridges.iter();
+    bridges
+        .flat_map(|bridge| diff_bridge(bridge, observed))
+        .collect()
+}
+
+fn diff_bridge(bridge: &Bridge, observed: &Observed) -> Vec<Difference> {
+    let mut comparison = Comparison::new(Side::Node, &bridge.name, observed);
+    if let Some(link) = comparison.link(Bridge::LINK_KIND) {
+        comparison.up(link);
         if bridge.promisc && !link.promisc {
-            side.altered(Object::Link, "link is not promiscuous".to_owned());
+            comparison.altered("link is not promiscuous".to_owned());
         }
         for net in &bridge.addresses {
-            side.address(link, &Address { net: *net });
+            comparison.address(link, &Address { net: *net });
         }
     }
-    differences
+    comparison.differences
 }
 
 fn diff_link(link: &Link, observed: &Observed) -> Vec<Difference> {
-    let mut differences = Vec::new();
-    let mut side = Comparison::new(Side::Pod, &link.name, observed, &mut differences);
-    let Some(seen) = side.link() else {
-        return differences;
-    };
-    side.same("kind", &seen.kind.as_str(), &link.kind.name());
-    if let Some(stacked) = link.kind.stacked() {
-        side.options(seen, stacked);
+    let mut comparison = Comparison::new(Side::Pod, &link.name, observed);
+    if let Some(seen) = comparison.link(link.kind.name()) {
+        if let Some(stacked) = link.kind.stacked() {
+            comparison.options(seen, stacked);
+        }
+        comparison.shape(seen, link.mac, link.mtu);
+        for address in &link.addresses {
+            comparison.address(seen, address);
+        }
+        comparison.routes(seen, &link.routes);
+        for rule in &link.rules {
+            comparison.rule(rule);
+        }
+        comparison.neighbours(seen, &link.neighbours);
     }
-    side.mac(seen, link.mac);
-    side.mtu(seen, link.mtu);
-    side.up(seen);
-    link.addresses
-        .iter()
-        .for_each(|address| side.address(seen, address));
-    link.routes.iter().for_each(|route| side.route(seen, route));
-    link.rules.iter().for_each(|rule| side.rule(rule));
-    link.neighbours
-        .iter()
-        .for_each(|neighbour| side.neighbour(seen, neighbour));
-    differences
+    comparison.differences
 }
 
 fn diff_host_end(end: &HostEnd, observed: &Observed) -> Vec<Difference> {
-    let mut differences = Vec::new();
-    let owner = end.router.clone().map_or(Side::Node, Side::Router);
-    let mut side = Comparison::new(owner, &end.name, observed, &mut differences);
-    let Some(seen) = side.link() else {
-        return differences;
-    };
-    side.same("kind", &seen.kind.as_str(), &HostEnd::LINK_KIND);
-    side.mac(seen, Some(end.mac));
-    side.mtu(seen, end.mtu);
-    side.up(seen);
-    if let Some(bridge) = &end.bridge {
-        let master = observed.link(bridge).map(|bridge| bridge.index);
-        if master.is_none() || seen.master != master {
-            side.altered(
-                Object::Link,
-                format!("link is not a port of bridge {bridge}"),
-            );
+    let side = end.router.clone().map_or(Side::Node, Side::Router);
+    let mut comparison = Comparison::new(side, &end.name, observed);
+    if let Some(seen) = comparison.link(HostEnd::LINK_KIND) {
+        comparison.shape(seen, Some(end.mac), end.mtu);
+        if let Some(bridge) = &end.bridge {
+            let master = observed.link(bridge).map(|bridge| bridge.index);
+            if master.is_none() || seen.master != master {
+                comparison.altered(format!("link is not a port of bridge {bridge}"));
+            }
         }
+        comparison.routes(seen, &end.routes);
+        comparison.neighbours(seen, &end.neighbours);
     }
-    end.routes.iter().for_each(|route| side.route(seen, route));
-    end.neighbours
-        .iter()
-        .for_each(|neighbour| side.neighbour(seen, neighbour));
-    differences
+    comparison.differences
 }
 
 /// Collects the differences of one interface.
@@ -171,21 +160,16 @@ struct Comparison<'a> {
     side: Side,
     interface: &'a IfName,
     observed: &'a Observed,
-    differences: &'a mut Vec<Difference>,
+    differences: Vec<Difference>,
 }
 
 impl<'a> Comparison<'a> {
-    fn new(
-        side: Side,
-        interface: &'a IfName,
-        observed: &'a Observed,
-        differences: &'a mut Vec<Difference>,
-    ) -> Self {
+    fn new(side: Side, interface: &'a IfName, observed: &'a Observed) -> Self {
         Self {
             side,
             interface,
             observed,
-            differences,
+            differences: Vec::new(),
         }
     }
 
@@ -199,21 +183,28 @@ impl<'a> Comparison<'a> {
         });
     }
 
-    fn altered(&mut self, object: Object, how: String) {
-        self.push(object, State::Altered(how));
+    /// The link itself is there, but different.
+    fn altered(&mut self, how: String) {
+        self.push(Object::Link, State::Altered(how));
     }
 
-    fn link(&mut self) -> Option<&'a ObservedLink> {
-        let link = self.observed.link(self.interface);
-        if link.is_none() {
-            self.push(Object::Link, State::Missing);
+    /// The link, which should be of that kind.
+    fn link(&mut self, kind: &str) -> Option<&'a ObservedLink> {
+        match self.observed.link(self.interface) {
+            Some(link) => {
+                self.same("kind", &&*link.kind, &kind);
+                Some(link)
+            }
+            None => {
+                self.push(Object::Link, State::Missing);
+                None
+            }
         }
-        link
     }
 
     fn same<T: PartialEq + fmt::Display>(&mut self, what: &str, is: &T, should: &T) {
         if is != should {
-            self.altered(Object::Link, format!("{what} is {is} instead of {should}"));
+            self.altered(format!("{what} is {is} instead of {should}"));
         }
     }
 
@@ -225,23 +216,21 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn mac(&mut self, seen: &ObservedLink, mac: Option<Mac>) {
-        let Some(mac) = mac else { return };
-        match seen.mac {
-            Some(is) => self.same("MAC", &is, &mac),
-            None => self.altered(Object::Link, format!("has no MAC instead of {mac}")),
+    fn shape(&mut self, seen: &ObservedLink, mac: Option<Mac>, mtu: Option<u32>) {
+        match (seen.mac, mac) {
+            (Some(is), Some(mac)) => self.same("MAC", &is, &mac),
+            (None, Some(mac)) => self.altered(format!("has no MAC instead of {mac}")),
+            (_, None) => {}
         }
-    }
-
-    fn mtu(&mut self, seen: &ObservedLink, mtu: Option<u32>) {
         if let Some(mtu) = mtu {
             self.same("MTU", &seen.mtu, &mtu);
         }
+        self.up(seen);
     }
 
     fn up(&mut self, seen: &ObservedLink) {
         if !seen.up {
-            self.altered(Object::Link, "link is down".to_owned());
+            self.altered("link is down".to_owned());
         }
     }
 
@@ -262,25 +251,27 @@ impl<'a> Comparison<'a> {
         self.push(Object::Address(address.clone()), state);
     }
 
-    fn route(&mut self, link: &ObservedLink, route: &Route) {
-        let table = route.table.unwrap_or(MAIN_TABLE);
-        let v6 = Family::of(route.dst.addr()) == Family::V6;
-        let found = self.observed.routes.iter().any(|seen| {
-            let metric = match route.metric {
-                Some(metric) => seen.metric == metric,
-                // What the kernel gives to an IPv6 route without one.
-                None => seen.metric == 0 || (v6 && seen.metric == 1024),
-            };
-            seen.link == Some(link.index)
-                && seen.dst == route.dst
-                && seen.via == route.via
-                && seen.table == table
-                && metric
-                && (route.src.is_none() || seen.src == route.src)
-                && (v6 || route.scope.is_none_or(|scope| seen.scope == scope))
-        });
-        if !found {
-            self.push(Object::Route(route.clone()), State::Missing);
+    fn routes(&mut self, link: &ObservedLink, routes: &[Route]) {
+        for route in routes {
+            let table = route.table.unwrap_or(MAIN_TABLE);
+            let v6 = Family::of(route.dst.addr()) == Family::V6;
+            let found = self.observed.routes.iter().any(|seen| {
+                let metric = match route.metric {
+                    Some(metric) => seen.metric == metric,
+                    // What the kernel gives to an IPv6 route without one.
+                    None => seen.metric == 0 || (v6 && seen.metric == 1024),
+                };
+                seen.link == Some(link.index)
+                    && seen.dst == route.dst
+                    && seen.via == route.via
+                    && seen.table == table
+                    && metric
+                    && (route.src.is_none() || seen.src == route.src)
+                    && (v6 || route.scope.is_none_or(|scope| seen.scope == scope))
+            });
+            if !found {
+                self.push(Object::Route(route.clone()), State::Missing);
+            }
         }
     }
 
@@ -293,25 +284,26 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn neighbour(&mut self, link: &ObservedLink, neighbour: &Neighbour) {
-        let mut here = self
-            .observed
-            .neighbours
-            .iter()
-            .filter(|seen| seen.link == link.index && seen.address == neighbour.address);
-        // Host ends in routers are observed together with the node's, and may have the same index.
-        if here.clone().any(|seen| seen.mac == Some(neighbour.mac)) {
-            return;
-        }
-        let state = match here.next() {
-            Some(seen) => {
-                let is = seen
-                    .mac
-                    .map_or_else(|| "nowhere".to_owned(), |mac| mac.to_string());
-                State::Altered(format!("is at {is} instead of {}", neighbour.mac))
+    fn neighbours(&mut self, link: &ObservedLink, neighbours: &[Neighbour]) {
+        for neighbour in neighbours {
+            let mut here = self
+                .observed
+                .neighbours
+                .iter()
+                .filter(|seen| seen.link == link.index && seen.address == neighbour.address);
+            // Host ends in routers are observed together with the node's, and may have the same index.
+            if here.clone().any(|seen| seen.mac == Some(neighbour.mac)) {
+                continue;
             }
-            None => State::Missing,
-        };
-        self.push(Object::Neighbour(neighbour.clone()), state);
+            let state = match here.next() {
+                Some(seen) => {
+                    let is = seen.mac.map(|mac| mac.to_string());
+                    let is = is.unwrap_or_else(|| "nowhere".to_owned());
+                    State::Altered(format!("is at {is} instead of {}", neighbour.mac))
+                }
+                None => State::Missing,
+            };
+            self.push(Object::Neighbour(neighbour.clone()), state);
+        }
     }
 }

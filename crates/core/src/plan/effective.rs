@@ -3,6 +3,7 @@
 
 use super::provider;
 use crate::attachment::{Assigned, DefaultRoute};
+use ipnet::IpNet;
 use plexus_api::cni::{Native, RouteConf};
 use plexus_types::Family;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -25,7 +26,8 @@ pub fn effective(native: &Native, assigned: &Assigned, default_route: DefaultRou
                     .iter()
                     .any(|route| is_main_default(route, family));
                 if let Some(gateway) = gateway(&out, family).filter(|_| !has) {
-                    out.routes.push(default_via(family, gateway));
+                    out.routes
+                        .push(plain_route(family.everything(), Some(gateway)));
                 }
             }
         }
@@ -38,7 +40,7 @@ pub(crate) fn gateway(assigned: &Assigned, family: Family) -> Option<IpAddr> {
     assigned
         .ips
         .iter()
-        .filter(|ip| Family::of(ip.address.addr()) == family)
+        .filter(|ip| ip.family() == family)
         .find_map(|ip| ip.gateway.filter(|gateway| Family::of(*gateway) == family))
 }
 
@@ -59,11 +61,11 @@ pub(crate) fn next_hop(family: Family) -> IpAddr {
     }
 }
 
-/// A default route.
-pub(super) fn default_via(family: Family, gateway: IpAddr) -> RouteConf {
+/// A route with nothing but a destination and perhaps a gateway.
+pub(crate) fn plain_route(dst: IpNet, gw: Option<IpAddr>) -> RouteConf {
     RouteConf {
-        dst: family.everything(),
-        gw: Some(gateway),
+        dst,
+        gw,
         mtu: None,
         advmss: None,
         priority: None,

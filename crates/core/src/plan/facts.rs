@@ -32,6 +32,17 @@ pub struct FactsQuery<'a> {
     pub device: Option<&'a DeviceQuery>,
 }
 
+impl<'a> FactsQuery<'a> {
+    /// The link of that name alone; of none, the one that has the default route.
+    pub(super) fn of_parent(name: Option<&'a IfName>) -> Self {
+        let named = name.map(ParentQuery::Named);
+        Self {
+            parent: named.or(Some(ParentQuery::DefaultRoute)),
+            ..Self::default()
+        }
+    }
+}
+
 /// One of the node's links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParentQuery<'a> {

@@ -1,9 +1,9 @@
 //! Ports of the node that lead to a pod: what the runtime asks for, against the addresses that the
 //! pod's first interface got.
 
-use super::{HostPort, Link, PodPlan, Protocol};
+use super::{HostPort, Link, PodPlan};
 use crate::attachment::AssignedIp;
-use plexus_api::cni::{self, PortMapping};
+use plexus_api::cni::PortMapping;
 use plexus_types::{Family, IfName};
 use std::net::{IpAddr, SocketAddr};
 
@@ -21,7 +21,7 @@ pub fn host_ports(mappings: &[PortMapping], ips: &[AssignedIp]) -> Vec<HostPort>
             };
             let addresses = ips.iter().map(|ip| ip.address.addr());
             addresses.filter(fits).map(|address| HostPort {
-                protocol: protocol(mapping.protocol),
+                protocol: mapping.protocol,
                 host_ip: mapping.host_ip.filter(|host| !host.is_unspecified()),
                 port: mapping.host_port,
                 to: SocketAddr::new(address, mapping.container_port),
@@ -45,17 +45,10 @@ impl PodPlan {
     }
 }
 
-fn protocol(protocol: cni::Protocol) -> Protocol {
-    match protocol {
-        cni::Protocol::Tcp => Protocol::Tcp,
-        cni::Protocol::Udp => Protocol::Udp,
-        cni::Protocol::Sctp => Protocol::Sctp,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plexus_api::cni;
 
     fn mapping(host_ip: Option<&str>, host_port: u16, protocol: cni::Protocol) -> PortMapping {
         PortMapping {

@@ -24,8 +24,8 @@ pub use build::{LinkOwner, build, group, pod_plan};
 pub use device::{Device, Hardware};
 pub use diff::{Difference, Object, Side, State, diff_host_ends, diff_node, diff_pod};
 pub use effective::effective;
-pub(crate) use effective::{gateway, is_main_default};
-pub use error::PlanError;
+pub(crate) use effective::{gateway, is_main_default, plain_route};
+pub use error::{PlanError, PlanProblem};
 pub use facts::{Facts, FactsQuery, LinkFacts, ParentQuery, Underlay};
 pub use host_ports::host_ports;
 pub use node::node_plan;
@@ -33,6 +33,7 @@ pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
 pub use outcome::{ObservedMacs, dns, outcome};
+pub use plexus_api::cni::Protocol;
 pub(crate) use provider::next_preparation;
 pub use provider::{facts_query, features, provider_of};
 pub use route::{reported_route, source_table};
@@ -73,17 +74,6 @@ pub struct HostPort {
     pub port: u16,
     /// Where it leads: an address of the pod, and its port.
     pub to: SocketAddr,
-}
-
-/// A transport protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// SCTP.
-    Sctp,
 }
 
 /// One interface of a pod.

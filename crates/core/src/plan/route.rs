@@ -4,12 +4,12 @@
 //! and for `routed`, whose addresses have no link to speak of.
 
 use super::effective::{MAIN_TABLE, effective, gateway, next_hop};
-use super::{PlanError, RULE_PRIORITY, Route, Rule};
+use super::{PlanProblem, RULE_PRIORITY, Route, Rule};
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::stable::hash32;
 use ipnet::IpNet;
-use plexus_api::cni::{Ip, Ipam, RouteConf};
-use plexus_types::{Family, IfName, NetworkName};
+use plexus_api::cni::{BlockSubnet, Ip, Ipam, RouteConf};
+use plexus_types::{Family, IfName};
 use std::net::IpAddr;
 
 /// The interface's routes and, if it has a table of its own, the rules that lead there.
@@ -17,7 +17,7 @@ pub(super) fn routes(
     spec: &NativeSpec,
     assigned: &Assigned,
     default_route: DefaultRoute,
-) -> Result<(Vec<Route>, Vec<Rule>), PlanError> {
+) -> Result<(Vec<Route>, Vec<Rule>), PlanProblem> {
     let routed = spec.native.provider.is_routed();
     let now = effective(&spec.native, assigned, default_route);
     let mut routes = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn routes(
         to_next_hops(spec, &now, None, &mut routes);
     }
     for conf in &now.routes {
-        add(&mut routes, route(&spec.network, conf, &now, routed)?);
+        add(&mut routes, route(conf, &now, routed)?);
     }
     if !spec.source_routing {
         return Ok((routes, Vec::new()));
@@ -56,50 +56,38 @@ fn own_table(
     table: u32,
     routed: bool,
     routes: &mut Vec<Route>,
-) -> Result<(), PlanError> {
+) -> Result<(), PlanProblem> {
     if routed {
         to_next_hops(spec, assigned, Some(table), routes);
-    } else {
-        for ip in assigned.ips.iter().filter(|ip| !is_host(&ip.address)) {
-            let on_link = Route::new(ip.address.trunc(), None);
-            add(
-                routes,
-                Route {
-                    table: Some(table),
-                    ..on_link
-                },
-            );
-        }
+    }
+    let mut add = |route: Route| {
+        let table = Some(table);
+        add(routes, Route { table, ..route });
+    };
+    for ip in assigned
+        .ips
+        .iter()
+        .filter(|ip| !routed && !is_host(&ip.address))
+    {
+        add(Route::new(ip.address.trunc(), None));
     }
     let mut has_default = [false, false];
     for conf in &assigned.routes {
-        let route = route(&spec.network, conf, assigned, routed)?;
+        let route = route(conf, assigned, routed)?;
         if route.table.is_none() {
             let v6 = usize::from(Family::of(route.dst.addr()) == Family::V6);
             has_default[v6] |= route.is_default();
-            add(
-                routes,
-                Route {
-                    table: Some(table),
-                    ..route
-                },
-            );
+            add(route);
         }
     }
     for (family, has) in Family::ALL.into_iter().zip(has_default) {
-        let Some(via) = gateway(assigned, family).filter(|_| !has) else {
-            continue;
-        };
-        let onlink = !on_link(assigned, via);
-        let default = Route::new(family.everything(), Some(via));
-        add(
-            routes,
-            Route {
-                table: Some(table),
-                onlink,
+        if let Some(via) = gateway(assigned, family).filter(|_| !has) {
+            let default = Route::new(family.everything(), Some(via));
+            add(Route {
+                onlink: !on_link(assigned, via),
                 ..default
-            },
-        );
+            });
+        }
     }
     Ok(())
 }
@@ -113,26 +101,25 @@ fn to_next_hops(
     routes: &mut Vec<Route>,
 ) {
     for ip in &assigned.ips {
-        let family = Family::of(ip.address.addr());
+        let family = ip.family();
         let hop = next_hop(family);
-        if family == Family::V4 {
-            add(
-                routes,
-                Route {
-                    table,
-                    ..Route::new(IpNet::from(hop), None)
-                },
-            );
+        let onlink = family == Family::V4;
+        if onlink {
+            let to_hop = Route::new(IpNet::from(hop), None);
+            add(routes, Route { table, ..to_hop });
         }
-        let shared = shared_subnets(spec, family);
+        let shared = shared_subnets(spec).iter();
+        let shared = shared.map(|subnet| subnet.cidr.trunc());
+        let shared = shared.filter(|subnet| Family::of(subnet.network()) == family);
         let subnets = std::iter::once(ip.address.trunc()).chain(shared);
         for subnet in subnets.filter(|subnet| !is_host(subnet)) {
+            let route = Route::new(subnet, Some(hop));
             add(
                 routes,
                 Route {
                     table,
-                    onlink: family == Family::V4,
-                    ..Route::new(subnet, Some(hop))
+                    onlink,
+                    ..route
                 },
             );
         }
@@ -140,34 +127,23 @@ fn to_next_hops(
 }
 
 /// The subnets of a network that nodes share.
-fn shared_subnets(spec: &NativeSpec, family: Family) -> impl Iterator<Item = IpNet> {
-    let subnets = match &spec.native.ipam {
-        Some(Ipam::Blocks(ipam)) => ipam.subnets.as_slice(),
+fn shared_subnets(spec: &NativeSpec) -> &[BlockSubnet] {
+    match &spec.native.ipam {
+        Some(Ipam::Blocks(ipam)) => &ipam.subnets,
         _ => &[],
-    };
-    let each = subnets.iter().map(|subnet| subnet.cidr.trunc());
-    each.filter(move |subnet| Family::of(subnet.network()) == family)
+    }
 }
 
 /// A configured route. Without a gateway it takes the address's, and `0.0.0.0` or `::` says that
 /// it has none: as the reference plugins do.
-fn route(
-    network: &NetworkName,
-    conf: &RouteConf,
-    assigned: &Assigned,
-    routed: bool,
-) -> Result<Route, PlanError> {
+fn route(conf: &RouteConf, assigned: &Assigned, routed: bool) -> Result<Route, PlanProblem> {
     let family = Family::of(conf.dst.addr());
     let via = match conf.gw {
         _ if routed => Some(next_hop(family)),
         Some(gw) if gw.is_unspecified() => None,
-        Some(gw) if Family::of(gw) != family => {
-            let (network, of) = (network.clone(), conf.dst);
-            return Err(PlanError::GatewayFamily {
-                network,
-                gateway: gw,
-                of,
-            });
+        Some(gateway) if Family::of(gateway) != family => {
+            let of = conf.dst;
+            return Err(PlanProblem::GatewayFamily { gateway, of });
         }
         Some(gw) => Some(gw),
         None => gateway(assigned, family),
@@ -210,24 +186,17 @@ fn meant(conf: &RouteConf, via: Option<IpAddr>) -> Route {
 }
 
 /// A gateway in a route of `routed` may be the next hop or the subnet's, which stands for it.
-fn check_routed(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanError> {
-    let shared = match &spec.native.ipam {
-        Some(Ipam::Blocks(ipam)) => ipam.subnets.as_slice(),
-        _ => &[],
-    };
+fn check_routed(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanProblem> {
+    let shared = shared_subnets(spec);
     for route in &assigned.routes {
         let family = Family::of(route.dst.addr());
-        let Some(gw) = route.gw else { continue };
-        let known = gw == next_hop(family)
-            || assigned.ips.iter().any(|ip| ip.gateway == Some(gw))
-            || shared.iter().any(|subnet| subnet.gateway == gw);
-        if !known || Family::of(gw) != family {
-            let network = spec.network.clone();
-            return Err(PlanError::RoutedGateway {
-                network,
-                dst: route.dst,
-                gateway: gw,
-            });
+        let Some(gateway) = route.gw else { continue };
+        let known = gateway == next_hop(family)
+            || assigned.ips.iter().any(|ip| ip.gateway == Some(gateway))
+            || shared.iter().any(|subnet| subnet.gateway == gateway);
+        if !known || Family::of(gateway) != family {
+            let dst = route.dst;
+            return Err(PlanProblem::RoutedGateway { dst, gateway });
         }
     }
     Ok(())

@@ -12,11 +12,7 @@ pub(super) fn of_pod(spec: &NativeSpec, assigned: &Assigned) -> Vec<Setting> {
     let v4 = |name: &str, value: &str| setting("ipv4", ifname.as_str(), name, value);
     let v6 = |name: &str, value: &str| setting("ipv6", ifname.as_str(), name, value);
     let mut settings = Vec::with_capacity(7);
-    if assigned
-        .ips
-        .iter()
-        .any(|ip| Family::of(ip.address.addr()) == Family::V6)
-    {
+    if assigned.has(Family::V6) {
         settings.push(setting("ipv6", "lo", "disable_ipv6", "0"));
         settings.push(v6("disable_ipv6", "0"));
         settings.push(v6("keep_addr_on_down", "1"));
@@ -40,20 +36,14 @@ pub(super) fn of_node_link(name: &IfName) -> Vec<Setting> {
 
 /// Forwarding, for the families of the addresses.
 pub(super) fn forwarding(assigned: &Assigned) -> Vec<Setting> {
-    let has = |family| {
-        assigned
-            .ips
-            .iter()
-            .any(|ip| Family::of(ip.address.addr()) == family)
-    };
     let mut settings = Vec::with_capacity(2);
-    if has(Family::V4) {
+    if assigned.has(Family::V4) {
         settings.push(Setting {
             key: "net/ipv4/ip_forward".to_owned(),
             value: "1".to_owned(),
         });
     }
-    if has(Family::V6) {
+    if assigned.has(Family::V6) {
         settings.push(setting("ipv6", "all", "forwarding", "1"));
     }
     settings

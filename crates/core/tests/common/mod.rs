@@ -3,7 +3,7 @@
 
 use crate::cluster::answered;
 use plexus_api::cni::{Args, DeviceKey, Error, NetConf, Outcome};
-use plexus_core::attach::preview::{DescribedNode, Issued, Preview, preview};
+use plexus_core::attach::preview::{Issued, Preview, preview};
 use plexus_core::attach::{AttachError, AttachRequest, Sandbox};
 use plexus_core::attachment::NativeSpec;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
@@ -45,7 +45,13 @@ pub(crate) fn make_conf(
         attach,
         pod,
         node: kept,
-    } = preview(request, node, blocks, &mut Issued::default()).map_err(without_place)?;
+    } = preview(
+        request,
+        &|spec| node.facts(spec),
+        blocks,
+        &mut Issued::default(),
+    )
+    .map_err(without_place)?;
     Ok(Made {
         pod,
         node: kept,
@@ -76,7 +82,7 @@ fn device(link: LinkFacts) -> Device {
     }
 }
 
-impl DescribedNode for Node {
+impl Node {
     fn facts(&self, spec: &NativeSpec) -> Facts {
         let Node(links) = self;
         let find = |name: &IfName| links.iter().find(|link| link.name == *name).cloned();

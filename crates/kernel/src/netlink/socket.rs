@@ -37,6 +37,8 @@ pub(crate) struct Request<M = RouteNetlinkMessage> {
     pub(crate) flags: u16,
     /// Completes "the kernel refused to …".
     pub(crate) what: String,
+    /// What is there already is as good.
+    unless_there: bool,
 }
 
 impl<M> Request<M> {
@@ -45,7 +47,14 @@ impl<M> Request<M> {
             message: message.into(),
             flags,
             what: what.into(),
+            unless_there: false,
         }
+    }
+
+    /// The same, but not refused if it is there already.
+    pub(crate) fn unless_there(mut self) -> Self {
+        self.unless_there = true;
+        self
     }
 
     /// The same, but refused if it is there already.
@@ -310,6 +319,7 @@ impl Socket {
                         Verdict::Payload => last &= each(answer.flags, answer.payload),
                         Verdict::Skip => last = false,
                         Verdict::Code(0, _) => {}
+                        Verdict::Code(libc::EEXIST, _) if request.unless_there => {}
                         Verdict::Code(errno, text) => {
                             let what = request.what.clone();
                             refused.push(Refused {

@@ -1,21 +1,20 @@
 //! Chains that are wholly ours: each has exactly the rules that are wanted, in order, known by the
 //! comment that each carries. A chain that differs is filled anew; all of it in one transaction.
 
-use super::encode::{Attributes, batch_begin, batch_end, message};
+use super::NftError;
+use super::encode::{ACCEPT, Attributes, BATCH_BEGIN, BATCH_END, Expressions, batch_end, request};
 use crate::effect::effect;
-use crate::netlink::{Raw, Request, attributes};
+use crate::netlink::{Raw, Request, attributes, text};
 use crate::{NetlinkError, Socket};
 use netlink_packet_core::{NLM_F_APPEND, NLM_F_CREATE};
 
-/// A base chain.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    pub(crate) name: &'static str,
-    /// `filter` or `nat`.
-    pub(crate) kind: &'static str,
-    pub(crate) hook: Hook,
-    pub(crate) priority: i32,
-    pub(crate) rules: Vec<DesiredRule>,
+    name: &'static str,
+    kind: &'static str,
+    /// With the priority.
+    at: (Hook, i32),
+    rules: Vec<DesiredRule>,
 }
 
 /// Where in a packet's way.
@@ -31,50 +30,106 @@ pub(crate) enum Hook {
 /// A rule. What is there is compared by the comment, so that it must tell rules apart.
 #[derive(Debug)]
 pub(crate) struct DesiredRule {
-    pub(crate) comment: String,
-    pub(crate) expressions: Vec<(&'static str, Attributes)>,
+    comment: String,
+    expressions: Expressions,
 }
 
 impl DesiredRule {
-    pub(crate) fn new(
-        comment: impl Into<String>,
-        expressions: impl IntoIterator<Item = (&'static str, Attributes)>,
-    ) -> Self {
+    pub(crate) fn new(comment: impl Into<String>, expressions: Expressions) -> Self {
         Self {
             comment: comment.into(),
-            expressions: expressions.into_iter().collect(),
+            expressions,
         }
+    }
+
+    fn add(self, chain: &str) -> Request<Raw> {
+        let what = format!("add the rule {:?} to chain {chain}", self.comment);
+        add_rule(chain, self.expressions, &comment(&self.comment), what)
     }
 }
 
-/// The names of the chains that are not as wanted.
+impl Chain {
+    pub(crate) fn filter(name: &'static str, at: (Hook, i32), rules: Vec<DesiredRule>) -> Self {
+        Self {
+            name,
+            kind: "filter",
+            at,
+            rules,
+        }
+    }
+
+    pub(crate) fn nat(name: &'static str, at: (Hook, i32), rules: Vec<DesiredRule>) -> Self {
+        Self {
+            kind: "nat",
+            ..Self::filter(name, at, rules)
+        }
+    }
+
+    /// Whether its rules are not those that were listed.
+    pub(super) fn differs(&self, found: &[ListedRule]) -> bool {
+        let here = found.iter().filter(|rule| rule.chain == self.name);
+        let have = here.map(|rule| rule.userdata.clone());
+        !have.eq(self.rules.iter().map(|rule| comment(&rule.comment)))
+    }
+
+    /// Makes it if it is not there.
+    pub(super) fn create(&self) -> Request<Raw> {
+        let (hook, priority) = self.at;
+        let hook = Attributes::default().number(1, hook as u32);
+        let hook = hook.number(2, priority as u32);
+        let chain = Attributes::default()
+            .text(1, TABLE)
+            .text(3, self.name)
+            .nested(4, hook)
+            .number(5, ACCEPT)
+            .text(7, self.kind);
+        let what = format!("add chain {}", self.name);
+        request(NEWCHAIN, chain, NLM_F_CREATE, what)
+    }
+
+    /// Messages that make it what it should be.
+    pub(super) fn fill(self) -> Vec<Request<Raw>> {
+        let what = format!("empty chain {}", self.name);
+        let mut requests = vec![
+            self.create(),
+            request(DELRULE, rules_of(self.name), 0, what),
+        ];
+        requests.extend(self.rules.into_iter().map(|rule| rule.add(self.name)));
+        requests
+    }
+}
+
+/// Those of the chains that are not as wanted.
 pub(crate) fn differing(
     socket: &mut Socket,
-    chains: &[Chain],
-) -> Result<Vec<&'static str>, NetlinkError> {
-    Ok(differ(&rules(socket)?, chains))
+    chains: impl IntoIterator<Item = Chain>,
+) -> Result<Vec<Chain>, NftError> {
+    let found = rules(socket, None).map_err(NftError::List)?;
+    let chains = chains.into_iter();
+    Ok(chains.filter(|chain| chain.differs(&found)).collect())
 }
 
-/// The same, of rules that were listed.
-pub(crate) fn differ(found: &[ListedRule], chains: &[Chain]) -> Vec<&'static str> {
-    let differs = |chain: &&Chain| {
-        let here = found.iter().filter(|rule| rule.chain == chain.name);
-        !here
-            .map(|rule| rule.userdata.as_slice())
-            .eq(chain.rules.iter().map(userdata))
+/// Fills the chains, if there are any; says so.
+pub(crate) fn fill(socket: &mut Socket, due: Vec<Chain>) -> Result<Vec<String>, NftError> {
+    let words = due.iter().map(|chain| format!("fill chain {}", chain.name));
+    let words: Vec<String> = words.collect();
+    if !due.is_empty() {
+        commit(socket, due.into_iter().flat_map(Chain::fill)).map_err(NftError::Change)?;
+    }
+    Ok(words)
+}
+
+/// All rules of our table, or of one chain, in one question; none if it is not there.
+pub(crate) fn rules(
+    socket: &mut Socket,
+    chain: Option<&str>,
+) -> Result<Vec<ListedRule>, NetlinkError> {
+    let which = match chain {
+        Some(chain) => rules_of(chain),
+        None => Attributes::default().text(RULE_TABLE, TABLE),
     };
-    chains.iter().filter(differs).map(|c| c.name).collect()
-}
-
-/// All rules of our table, in one question; none if it is not there.
-pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<ListedRule>, NetlinkError> {
-    let table = Attributes::default().text(RULE_TABLE, TABLE);
-    let request: Request<Raw> = Request::new(
-        message(GETRULE, INET, table),
-        0,
-        "list the rules of inet plexus",
-    );
-    let found = socket.dump(request, Vec::new, |found, payload| {
+    let question = request(GETRULE, which, 0, "list the rules of inet plexus");
+    let found = socket.dump(question, Vec::new, |found, payload| {
         found.extend(ListedRule::read(payload));
     });
     match found {
@@ -83,46 +138,17 @@ pub(crate) fn rules(socket: &mut Socket) -> Result<Vec<ListedRule>, NetlinkError
     }
 }
 
-/// Messages that make a chain what it should be.
-pub(crate) fn fill(chain: Chain) -> Vec<Request<Raw>> {
-    let name = chain.name;
-    let hook = Attributes::default()
-        .number(1, chain.hook as u32)
-        .number(2, chain.priority as u32);
-    let base = Attributes::default()
-        .text(1, TABLE)
-        .text(3, name)
-        .nested(4, hook)
-        .number(5, ACCEPT)
-        .text(7, chain.kind);
-    let emptied = Attributes::default()
-        .text(RULE_TABLE, TABLE)
-        .text(RULE_CHAIN, name);
-    let mut requests = vec![
-        Request::new(
-            message(NEWCHAIN, INET, base),
-            NLM_F_CREATE,
-            format!("add chain {name}"),
-        ),
-        Request::new(
-            message(DELRULE, INET, emptied),
-            0,
-            format!("empty chain {name}"),
-        ),
-    ];
-    requests.extend(chain.rules.into_iter().map(|rule| {
-        let what = format!("add the rule {:?} to chain {name}", rule.comment);
-        let marked = userdata(&rule);
-        let list = Attributes::default().expressions(rule.expressions);
-        let rule = Attributes::default()
-            .text(RULE_TABLE, TABLE)
-            .text(RULE_CHAIN, name)
-            .nested(RULE_EXPRESSIONS, list)
-            .bytes(RULE_USERDATA, &marked);
-        let flags = NLM_F_CREATE | NLM_F_APPEND;
-        Request::new(message(NEWRULE, INET, rule), flags, what)
-    }));
-    requests
+/// Appends a rule to a chain.
+pub(super) fn add_rule(
+    chain: &str,
+    expressions: Expressions,
+    userdata: &[u8],
+    what: String,
+) -> Request<Raw> {
+    let rule = rules_of(chain)
+        .nested(RULE_EXPRESSIONS, expressions.0)
+        .bytes(RULE_USERDATA, userdata);
+    request(NEWRULE, rule, NLM_F_CREATE | NLM_F_APPEND, what)
 }
 
 /// One transaction on our table, which is made if it is not there: the kernel does all of it or nothing.
@@ -132,66 +158,72 @@ pub(crate) fn commit(
 ) -> Result<(), NetlinkError> {
     let table = Attributes::default().text(1, TABLE).number(2, 0);
     let mut requests = vec![
-        Request::new(batch_begin(), 0, "change nf_tables"),
-        Request::new(
-            message(NEWTABLE, INET, table),
-            NLM_F_CREATE,
-            "add table inet plexus",
-        ),
+        batch_end(BATCH_BEGIN, "change nf_tables"),
+        request(NEWTABLE, table, NLM_F_CREATE, "add table inet plexus"),
     ];
     requests.extend(changes);
-    requests.push(Request::new(
-        batch_end(),
-        0,
-        "commit the change of nf_tables",
-    ));
+    requests.push(batch_end(BATCH_END, "commit the change of nf_tables"));
     effect!("nft.batch").around(|| socket.transaction(&requests))
 }
 
+/// Deletes our table with everything in it.
+pub(crate) fn delete_table() -> Request<Raw> {
+    let table = Attributes::default().text(1, TABLE);
+    request(DELTABLE, table, 0, "delete table inet plexus")
+}
+
 /// A comment as nft shows it. The kernel takes 256 bytes.
-pub(crate) fn comment(text: &str) -> Vec<u8> {
+pub(super) fn comment(text: &str) -> Vec<u8> {
     let text = format!("{text}\0");
     let mut bytes = vec![COMMENT, text.len() as u8];
     bytes.extend(text.bytes());
     bytes
 }
 
-pub(crate) const INET: u8 = 1;
-pub(crate) const TABLE: &str = "plexus";
-pub(crate) const NEWTABLE: u16 = 0;
-pub(crate) const NEWCHAIN: u16 = 3;
-pub(crate) const NEWRULE: u16 = 6;
-pub(crate) const GETRULE: u16 = 7;
-pub(crate) const DELRULE: u16 = 8;
-pub(crate) const RULE_TABLE: u16 = 1;
-pub(crate) const RULE_CHAIN: u16 = 2;
-pub(crate) const RULE_HANDLE: u16 = 3;
-pub(crate) const RULE_EXPRESSIONS: u16 = 4;
-pub(crate) const RULE_USERDATA: u16 = 7;
+pub(super) const TABLE: &str = "plexus";
+const NEWTABLE: u16 = 0;
+const DELTABLE: u16 = 2;
+const NEWCHAIN: u16 = 3;
+const NEWRULE: u16 = 6;
+const GETRULE: u16 = 7;
+const DELRULE: u16 = 8;
+const RULE_TABLE: u16 = 1;
+const RULE_CHAIN: u16 = 2;
+const RULE_HANDLE: u16 = 3;
+const RULE_EXPRESSIONS: u16 = 4;
+const RULE_USERDATA: u16 = 7;
 /// nft shows this kind of user data as the comment, and passes over kinds that it does not know.
-pub(crate) const COMMENT: u8 = 0;
-pub(crate) const ACCEPT: u32 = 1;
+pub(super) const COMMENT: u8 = 0;
+
+fn rules_of(chain: &str) -> Attributes {
+    let table = Attributes::default().text(RULE_TABLE, TABLE);
+    table.text(RULE_CHAIN, chain)
+}
 
 /// A rule of the kernel.
+#[derive(Default)]
 pub(crate) struct ListedRule {
-    pub(crate) chain: String,
-    pub(crate) userdata: Vec<u8>,
+    pub(super) chain: String,
+    handle: Vec<u8>,
+    pub(super) userdata: Vec<u8>,
 }
 
 impl ListedRule {
     fn read(payload: &[u8]) -> Option<Self> {
-        let (mut chain, mut userdata) = (String::new(), Vec::new());
+        let mut rule = Self::default();
         for (kind, value) in attributes(payload.get(4..)?) {
             match kind {
-                RULE_CHAIN => chain = crate::netlink::text(value),
-                RULE_USERDATA => userdata = value.to_vec(),
+                RULE_CHAIN => rule.chain = text(value),
+                RULE_HANDLE => rule.handle = value.to_vec(),
+                RULE_USERDATA => rule.userdata = value.to_vec(),
                 _ => {}
             }
         }
-        Some(Self { chain, userdata })
+        Some(rule)
     }
-}
 
-fn userdata(rule: &DesiredRule) -> Vec<u8> {
-    comment(&rule.comment)
+    pub(super) fn delete(&self, what: String) -> Request<Raw> {
+        let rule = rules_of(&self.chain).bytes(RULE_HANDLE, &self.handle);
+        request(DELRULE, rule, 0, what)
+    }
 }

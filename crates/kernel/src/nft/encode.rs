@@ -1,6 +1,10 @@
-//! The wire form of the few nf_tables messages that are needed. Bytes only; never sends.
+//! The wire form of the few nf_tables messages that are needed: attributes, and the expressions of rules in the order in
+//! which `nft` writes them. Bytes only; never sends.
 
-use crate::netlink::Raw;
+use crate::netlink::{Raw, Request};
+use ipnet::IpNet;
+use plexus_types::Family;
+use std::net::IpAddr;
 
 /// A list of attributes being written. Numbers of nf_tables are big-endian.
 #[derive(Debug, Default)]
@@ -30,23 +34,6 @@ impl Attributes {
         self.bytes(kind | NESTED, &inner.0)
     }
 
-    /// One more expression of a rule.
-    pub(crate) fn expression(self, name: &str, data: Attributes) -> Self {
-        let expression = Attributes::default()
-            .text(EXPR_NAME, name)
-            .nested(EXPR_DATA, data);
-        self.nested(LIST_ELEM, expression)
-    }
-
-    /// Several more expressions.
-    pub(crate) fn expressions(
-        self,
-        list: impl IntoIterator<Item = (&'static str, Attributes)>,
-    ) -> Self {
-        list.into_iter()
-            .fold(self, |all, (name, data)| all.expression(name, data))
-    }
-
     /// One more element of a list.
     pub(crate) fn element(self, inner: Attributes) -> Self {
         self.nested(LIST_ELEM, inner)
@@ -58,59 +45,31 @@ impl Attributes {
     }
 }
 
-/// A message about `family`, inside a batch or as a question.
-pub(crate) fn message(kind: u16, family: u8, attributes: Attributes) -> Raw {
-    let mut body = vec![family, 0, 0, 0];
+/// A message about tables `inet`, inside a batch or as a question.
+pub(crate) fn request(
+    kind: u16,
+    attributes: Attributes,
+    flags: u16,
+    what: impl Into<String>,
+) -> Request<Raw> {
+    let mut body = vec![INET, 0, 0, 0];
     body.extend(attributes.0);
-    Raw {
-        kind: NFTABLES << 8 | kind,
-        body,
-    }
+    let kind = NFTABLES << 8 | kind;
+    Request::new(Raw { kind, body }, flags, what)
 }
 
-/// The first message of a batch.
-pub(crate) fn batch_begin() -> Raw {
-    Raw {
-        kind: 0x10,
-        body: vec![0, 0, 0, NFTABLES as u8],
-    }
+/// The first or the last message of a batch.
+pub(super) fn batch_end(kind: u16, what: &str) -> Request<Raw> {
+    let body = vec![0, 0, 0, NFTABLES as u8];
+    Request::new(Raw { kind, body }, 0, what)
 }
 
-/// The last message of a batch.
-pub(crate) fn batch_end() -> Raw {
-    Raw {
-        kind: 0x11,
-        body: vec![0, 0, 0, NFTABLES as u8],
-    }
-}
+pub(super) const BATCH_BEGIN: u16 = 0x10;
+pub(super) const BATCH_END: u16 = 0x11;
 
-/// Compares what is in the register with a value.
-pub(crate) fn cmp(equal: bool, value: &[u8]) -> Attributes {
-    Attributes::default()
-        .number(CMP_SREG, REGISTER)
-        .number(CMP_OP, if equal { 0 } else { 1 })
-        .nested(CMP_DATA, Attributes::value(value))
-}
-
-/// Whether what is in the register is less than a value.
-pub(crate) fn less(value: &[u8]) -> Attributes {
-    Attributes::default()
-        .number(CMP_SREG, REGISTER)
-        .number(CMP_OP, 2)
-        .nested(CMP_DATA, Attributes::value(value))
-}
-
-/// Loads the protocol family of the packet.
-pub(crate) fn meta_nfproto() -> Attributes {
-    meta(Meta::NfProto, REGISTER)
-}
-
-/// Loads what is known of a packet beside its bytes.
-pub(crate) fn meta(what: Meta, register: u32) -> Attributes {
-    Attributes::default()
-        .number(META_DREG, register)
-        .number(META_KEY, what as u32)
-}
+/// The expressions of a rule. What loads a value puts it into the first register, from where the next one takes it.
+#[derive(Debug, Default)]
+pub(crate) struct Expressions(pub(super) Attributes);
 
 /// What the kernel knows of a packet beside its bytes.
 #[derive(Debug, Clone, Copy)]
@@ -123,136 +82,264 @@ pub(crate) enum Meta {
     OifGroup = 22,
 }
 
-/// Loads bytes of the network header.
-pub(crate) fn payload(offset: u32, length: u32) -> Attributes {
-    load(NETWORK_HEADER, offset, length, REGISTER)
+/// An address of a packet.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum End {
+    Source,
+    Destination,
 }
 
-/// Loads bytes of the transport header and what follows it.
-pub(crate) fn transport(offset: u32, length: u32) -> Attributes {
-    load(TRANSPORT_HEADER, offset, length, REGISTER)
+/// Where bytes of a packet are counted from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Header {
+    Network = 1,
+    Transport = 2,
 }
 
-/// Loads the port that the packet is sent to.
-pub(crate) fn destination_port(register: u32) -> Attributes {
-    load(TRANSPORT_HEADER, 2, 2, register)
-}
+impl Expressions {
+    /// `meta nfproto ipv4`
+    pub(crate) fn of_family(family: Family) -> Self {
+        Self::default().and_family(family)
+    }
 
-/// Loads bytes of the network header into a register.
-pub(crate) fn payload_to(offset: u32, length: u32, register: u32) -> Attributes {
-    load(NETWORK_HEADER, offset, length, register)
-}
+    /// The same, after others.
+    pub(crate) fn and_family(self, family: Family) -> Self {
+        self.meta(Meta::NfProto).is(&[nfproto(family) as u8])
+    }
 
-/// Loads whether the source leads back through the link that the packet came in by.
-pub(crate) fn fib_source_present() -> Attributes {
-    const SADDR_IIF_PRESENT: u32 = 1 | 8 | 32;
-    fib(1, SADDR_IIF_PRESENT)
-}
+    /// `iifname "…"`, `oifname "…"`
+    pub(crate) fn of_link(which: Meta, name: &str) -> Self {
+        let mut padded = [0; 16];
+        padded[..name.len()].copy_from_slice(name.as_bytes());
+        Self::default().meta(which).is(&padded)
+    }
 
-/// Loads the kind of the destination: see [`LOCAL_ADDRESS`].
-pub(crate) fn fib_destination_type() -> Attributes {
-    const DADDR: u32 = 2;
-    fib(3, DADDR)
-}
+    /// Loads what is known of a packet beside its bytes.
+    pub(crate) fn meta(self, what: Meta) -> Self {
+        self.meta_to(what, REGISTER)
+    }
 
-/// The kind of an address of the machine itself.
-pub(crate) const LOCAL_ADDRESS: [u8; 4] = 2_u32.to_ne_bytes();
+    pub(crate) fn meta_to(self, what: Meta, register: u32) -> Self {
+        let to = Attributes::default().number(1, register);
+        self.add("meta", to.number(2, what as u32))
+    }
 
-/// Loads the state of the connection: see [`ESTABLISHED_OR_RELATED`].
-pub(crate) fn ct_state() -> Attributes {
-    Attributes::default().number(1, REGISTER).number(2, 0)
-}
+    /// Loads bytes of a header, or of what follows it.
+    pub(crate) fn payload(self, header: Header, offset: u32, length: u32) -> Self {
+        self.payload_to(header, (offset, length), REGISTER)
+    }
 
-/// Bits of the state of a connection.
-pub(crate) const ESTABLISHED_OR_RELATED: [u8; 4] = 6_u32.to_ne_bytes();
+    fn payload_to(self, header: Header, (offset, length): (u32, u32), register: u32) -> Self {
+        let payload = Attributes::default()
+            .number(1, register)
+            .number(2, header as u32)
+            .number(3, offset)
+            .number(4, length);
+        self.add("payload", payload)
+    }
 
-/// Loads the status of the connection: see [`DNATED`].
-pub(crate) fn ct_status() -> Attributes {
-    Attributes::default().number(1, REGISTER).number(2, 2)
-}
+    pub(crate) fn address(self, family: Family, end: End) -> Self {
+        self.address_to(family, end, REGISTER)
+    }
 
-/// The bit of the status that says that the destination was changed.
-pub(crate) const DNATED: [u8; 4] = 0x20_u32.to_ne_bytes();
+    pub(crate) fn address_to(self, family: Family, end: End, register: u32) -> Self {
+        let offset = address_offset(family, end);
+        self.payload_to(Header::Network, (offset, address_length(family)), register)
+    }
 
-/// Ends the rule with a verdict.
-pub(crate) fn verdict(accept: bool) -> Attributes {
-    let code = Attributes::default().number(1, u32::from(accept));
-    Attributes::default()
-        .number(1, 0)
-        .nested(2, Attributes::default().nested(2, code))
-}
+    /// Loads the port that the packet is sent to.
+    pub(crate) fn destination_port_to(self, register: u32) -> Self {
+        self.payload_to(Header::Transport, (2, 2), register)
+    }
 
-/// Looks the register up in a set; with `map`, replaces it by what the map has.
-pub(crate) fn lookup(set: &str, map: bool) -> Attributes {
-    let lookup = Attributes::default().text(1, set).number(2, REGISTER);
-    if map {
-        lookup.number(3, REGISTER)
-    } else {
-        lookup
+    /// `udp dport …`
+    pub(crate) fn to_udp_port(self, port: u16) -> Self {
+        self.meta(Meta::L4Proto)
+            .is(&[libc::IPPROTO_UDP as u8])
+            .destination_port_to(REGISTER)
+            .is(&port.to_be_bytes())
+    }
+
+    /// Goes on if the address is in the network, or if it is not.
+    pub(crate) fn in_net(self, end: End, net: IpNet, is_in: bool) -> Self {
+        let loaded = self.address(Family::of(net.addr()), end);
+        let mask = octets(net.netmask());
+        let is_one_address = mask.iter().all(|byte| *byte == 0xff);
+        let masked = match is_one_address {
+            true => loaded,
+            false => loaded.masked(&mask),
+        };
+        masked.compare(equality(is_in), &octets(net.network()))
+    }
+
+    /// `ip saddr 127.0.0.0/8`, by the first byte alone.
+    pub(crate) fn in_loopback(self, end: End, is_in: bool) -> Self {
+        self.payload(Header::Network, address_offset(Family::V4, end), 1)
+            .compare(equality(is_in), &[127])
+    }
+
+    /// Goes on if what was loaded is this.
+    pub(crate) fn is(self, value: &[u8]) -> Self {
+        self.compare(equality(true), value)
+    }
+
+    /// Goes on if what was loaded is anything else.
+    pub(crate) fn is_not(self, value: &[u8]) -> Self {
+        self.compare(equality(false), value)
+    }
+
+    /// Goes on if what was loaded is less than this.
+    pub(crate) fn is_less(self, value: &[u8]) -> Self {
+        const LESS: u32 = 2;
+        self.compare(LESS, value)
+    }
+
+    fn compare(self, operator: u32, value: &[u8]) -> Self {
+        let compare = Attributes::default()
+            .number(1, REGISTER)
+            .number(2, operator)
+            .nested(3, Attributes::value(value));
+        self.add("cmp", compare)
+    }
+
+    fn masked(self, mask: &[u8]) -> Self {
+        let masked = Attributes::default()
+            .number(1, REGISTER)
+            .number(2, REGISTER)
+            .number(3, mask.len() as u32)
+            .nested(4, Attributes::value(mask))
+            .nested(5, Attributes::value(&vec![0; mask.len()]));
+        self.add("bitwise", masked)
+    }
+
+    /// Goes on if what was loaded is in a set, or if it is not.
+    pub(crate) fn in_set(self, set: &str, is_in: bool) -> Self {
+        const INVERTED: u32 = 1;
+        let lookup = Attributes::default().text(1, set).number(2, REGISTER);
+        match is_in {
+            true => self.add("lookup", lookup),
+            false => self.add("lookup", lookup.number(5, INVERTED)),
+        }
+    }
+
+    /// Replaces what was loaded by what a map has for it.
+    pub(crate) fn mapped(self, map: &str) -> Self {
+        let lookup = Attributes::default().text(1, map).number(2, REGISTER);
+        self.add("lookup", lookup.number(3, REGISTER))
+    }
+
+    /// `fib saddr . iif oif missing`
+    pub(crate) fn from_foreign_source(self) -> Self {
+        const SADDR_IIF_PRESENT: u32 = 1 | 8 | 32;
+        self.fib(1, SADDR_IIF_PRESENT).is(&[0; 4])
+    }
+
+    /// `fib daddr type local`
+    pub(crate) fn to_local_address(self) -> Self {
+        const DADDR: u32 = 2;
+        const LOCAL: u32 = 2;
+        self.fib(3, DADDR).is(&LOCAL.to_ne_bytes())
+    }
+
+    fn fib(self, result: u32, flags: u32) -> Self {
+        let fib = Attributes::default().number(1, REGISTER);
+        self.add("fib", fib.number(2, result).number(3, flags))
+    }
+
+    /// `ct state established,related`
+    pub(crate) fn of_known_connection(self) -> Self {
+        const STATE: u32 = 0;
+        const ESTABLISHED_OR_RELATED: u32 = 6;
+        self.connection(STATE, ESTABLISHED_OR_RELATED)
+    }
+
+    /// `ct status dnat`
+    pub(crate) fn of_dnat(self) -> Self {
+        const STATUS: u32 = 2;
+        const DNATED: u32 = 0x20;
+        self.connection(STATUS, DNATED)
+    }
+
+    /// Goes on if one of the bits is set.
+    fn connection(self, key: u32, bits: u32) -> Self {
+        let loaded = Attributes::default().number(1, REGISTER).number(2, key);
+        self.add("ct", loaded)
+            .masked(&bits.to_ne_bytes())
+            .is_not(&[0; 4])
+    }
+
+    pub(crate) fn accept(self) -> Self {
+        self.verdict(ACCEPT)
+    }
+
+    pub(crate) fn drop(self) -> Self {
+        self.verdict(0)
+    }
+
+    fn verdict(self, code: u32) -> Self {
+        let code = Attributes::default().number(1, code);
+        let verdict = Attributes::default().nested(2, code);
+        let verdict = Attributes::default().number(1, 0).nested(2, verdict);
+        self.add("immediate", verdict)
+    }
+
+    pub(crate) fn masquerade(self) -> Self {
+        self.add("masq", Attributes::default())
+    }
+
+    /// Changes the destination to the address in the first register and the port in the second.
+    pub(crate) fn dnat(self, family: Family, port_register: u32) -> Self {
+        const DNAT: u32 = 1;
+        let dnat = Attributes::default()
+            .number(1, DNAT)
+            .number(2, nfproto(family) as u32)
+            .number(3, REGISTER)
+            .number(5, port_register);
+        self.add("nat", dnat)
+    }
+
+    fn add(self, name: &str, data: Attributes) -> Self {
+        let expression = Attributes::default().text(1, name).nested(2, data);
+        Self(self.0.element(expression))
     }
 }
 
-/// Goes on if the register is not in a set.
-pub(crate) fn missing_in(set: &str) -> Attributes {
-    const INVERTED: u32 = 1;
-    lookup(set, false).number(5, INVERTED)
+fn equality(is_equal: bool) -> u32 {
+    u32::from(!is_equal)
 }
 
-/// Changes the destination to the address in the first register and the port in the second.
-pub(crate) fn dnat(family: u8, port_register: u32) -> Attributes {
-    const DNAT: u32 = 1;
-    Attributes::default()
-        .number(1, DNAT)
-        .number(2, u32::from(family))
-        .number(3, REGISTER)
-        .number(5, port_register)
+pub(super) fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
 }
 
-/// Masks the register.
-pub(crate) fn bitwise(mask: &[u8]) -> Attributes {
-    Attributes::default()
-        .number(BITWISE_SREG, REGISTER)
-        .number(BITWISE_DREG, REGISTER)
-        .number(BITWISE_LEN, mask.len() as u32)
-        .nested(BITWISE_MASK, Attributes::value(mask))
-        .nested(BITWISE_XOR, Attributes::value(&vec![0; mask.len()]))
+pub(super) fn address_length(family: Family) -> u32 {
+    u32::from(family.bits()) / 8
 }
 
-fn fib(result: u32, flags: u32) -> Attributes {
-    Attributes::default()
-        .number(1, REGISTER)
-        .number(2, result)
-        .number(3, flags)
+fn address_offset(family: Family, end: End) -> u32 {
+    match (family, end) {
+        (Family::V4, End::Source) => 12,
+        (Family::V4, End::Destination) => 16,
+        (Family::V6, End::Source) => 8,
+        (Family::V6, End::Destination) => 24,
+    }
 }
 
-fn load(base: u32, offset: u32, length: u32, register: u32) -> Attributes {
-    Attributes::default()
-        .number(PAYLOAD_DREG, register)
-        .number(PAYLOAD_BASE, base)
-        .number(PAYLOAD_OFFSET, offset)
-        .number(PAYLOAD_LEN, length)
+fn nfproto(family: Family) -> i32 {
+    match family {
+        Family::V4 => libc::NFPROTO_IPV4,
+        Family::V6 => libc::NFPROTO_IPV6,
+    }
 }
 
+pub(super) const ACCEPT: u32 = 1;
+const INET: u8 = 1;
 const NFTABLES: u16 = 10;
 const NESTED: u16 = 0x8000;
+/// The first register of sixteen bytes.
 const REGISTER: u32 = 1;
-const NETWORK_HEADER: u32 = 1;
-const TRANSPORT_HEADER: u32 = 2;
 const LIST_ELEM: u16 = 1;
-const EXPR_NAME: u16 = 1;
-const EXPR_DATA: u16 = 2;
 const DATA_VALUE: u16 = 1;
-const CMP_SREG: u16 = 1;
-const CMP_OP: u16 = 2;
-const CMP_DATA: u16 = 3;
-const META_DREG: u16 = 1;
-const META_KEY: u16 = 2;
-const PAYLOAD_DREG: u16 = 1;
-const PAYLOAD_BASE: u16 = 2;
-const PAYLOAD_OFFSET: u16 = 3;
-const PAYLOAD_LEN: u16 = 4;
-const BITWISE_SREG: u16 = 1;
-const BITWISE_DREG: u16 = 2;
-const BITWISE_LEN: u16 = 3;
-const BITWISE_MASK: u16 = 4;
-const BITWISE_XOR: u16 = 5;

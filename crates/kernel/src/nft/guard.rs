@@ -29,17 +29,14 @@
 //! Until the first [`set_peers`] nobody is a peer. What the sets have outlives the agent.
 
 use super::chain::{Chain, DesiredRule, Hook, commit, differing, fill};
-use super::encode::{
-    Attributes, Meta, cmp, destination_port, fib_source_present, less, lookup, meta, missing_in,
-    payload, transport, verdict,
-};
-use super::{NftError, peers};
+use super::encode::{End, Expressions, Header, Meta};
+use super::{NftError, peers, with_tables};
+use crate::node_side::lock;
 use crate::{NodeSide, Socket};
 use plexus_core::fabric::{FIRST_VNI, VXLAN_PORT};
 use plexus_types::Family;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::PoisonError;
 
 /// Group of the host ends whose sources are checked.
 pub(crate) const CHECKED: u32 = 0x2000_5080;
@@ -53,12 +50,11 @@ const AFTER_DSTNAT: i32 = -90;
 /// one too. Gives the number of addresses that were changed.
 pub fn set_peers(node: &NodeSide, peers: &[IpAddr]) -> Result<usize, NftError> {
     let wanted: BTreeSet<IpAddr> = peers.iter().map(IpAddr::to_canonical).collect();
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
-    let changed = node.inside(|| {
-        let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        peers::write(&mut socket, &wanted).map_err(NftError::Change)
-    })??;
-    *node.peers.lock().unwrap_or_else(PoisonError::into_inner) = Some(wanted);
+    let _alone = lock(&node.firewall);
+    let changed = with_tables(node, |socket| {
+        peers::write(socket, &wanted).map_err(NftError::Change)
+    })?;
+    *lock(&node.peers) = Some(wanted);
     Ok(changed)
 }
 
@@ -73,17 +69,16 @@ pub fn ensure_tunnels(node: &NodeSide) -> Result<Vec<String>, NftError> {
 }
 
 fn ensure_chains(node: &NodeSide, tunnels: bool) -> Result<Vec<String>, NftError> {
-    node.inside(|| {
-        let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let due = differing(&mut socket, &desired_chains(tunnels)).map_err(NftError::List)?;
+    with_tables(node, |socket| {
+        let due = differing(socket, desired_chains(tunnels))?;
         if due.is_empty() && node.table().is_guarded(tunnels) {
             return Ok(Vec::new());
         }
-        let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = write(node, &mut socket, tunnels)?;
+        let _alone = lock(&node.firewall);
+        let changes = write(node, socket, tunnels)?;
         node.table().guard(tunnels);
         Ok(changes)
-    })?
+    })
 }
 
 /// Fills the chains that differ. For who holds the firewall.
@@ -92,19 +87,12 @@ pub(super) fn write(
     socket: &mut Socket,
     tunnels: bool,
 ) -> Result<Vec<String>, NftError> {
-    let due = differing(socket, &desired_chains(tunnels)).map_err(NftError::List)?;
-    if due.is_empty() {
-        return Ok(Vec::new());
-    }
-    if tunnels {
+    let due = differing(socket, desired_chains(tunnels))?;
+    if tunnels && !due.is_empty() {
         commit(socket, peers::create()).map_err(NftError::Change)?;
         write_peers(node, socket)?;
     }
-    let changes = desired_chains(tunnels)
-        .into_iter()
-        .filter(|c| due.contains(&c.name));
-    commit(socket, changes.flat_map(fill)).map_err(NftError::Change)?;
-    Ok(due.iter().map(|c| format!("fill chain {c}")).collect())
+    fill(socket, due)
 }
 
 /// Should somebody have removed the table, those that were told last come back with it.
@@ -112,7 +100,7 @@ pub(super) fn write_peers(
     node: &NodeSide,
     socket: &mut Socket,
 ) -> Result<Option<String>, NftError> {
-    let peers = node.peers.lock().unwrap_or_else(PoisonError::into_inner);
+    let peers = lock(&node.peers);
     let Some(peers) = &*peers else {
         return Ok(None);
     };
@@ -126,48 +114,75 @@ pub(super) fn desired_chains(tunnels: bool) -> Vec<Chain> {
     chains().into_iter().chain(of_tunnels).collect()
 }
 
-/// `fib saddr . iif oif missing drop`
-pub(crate) fn drop_foreign_source() -> impl Iterator<Item = (&'static str, Attributes)> {
-    foreign_source()
-        .into_iter()
-        .chain([("immediate", verdict(false))])
-}
-
-/// `fib saddr . iif oif missing`
-fn foreign_source() -> [(&'static str, Attributes); 2] {
-    [("fib", fib_source_present()), ("cmp", cmp(true, &[0; 4]))]
-}
-
-/// `udp dport 4789`
-fn to_tunnels() -> [(&'static str, Attributes); 4] {
+fn chains() -> [Chain; 3] {
+    let in_group = |all: Expressions, what, group: u32| all.meta(what).is(&group.to_ne_bytes());
+    let checked = in_group(Expressions::default(), Meta::IifGroup, CHECKED);
+    let from_router = in_group(Expressions::default(), Meta::IifGroup, ROUTER);
+    let between = in_group(from_router, Meta::OifGroup, ROUTER);
+    let sources = DesiredRule::new(
+        "plexus: pods send from their own addresses",
+        checked.from_foreign_source().drop(),
+    );
+    let between = DesiredRule::new("plexus: networks do not meet on the node", between.drop());
     [
-        ("meta", meta(Meta::L4Proto, 1)),
-        ("cmp", cmp(true, &[libc::IPPROTO_UDP as u8])),
-        ("payload", destination_port(1)),
-        ("cmp", cmp(true, &VXLAN_PORT.to_be_bytes())),
+        Chain::filter("sources", (Hook::Prerouting, -300), vec![sources]),
+        Chain::filter("forward", (Hook::Forward, 0), vec![between]),
+        // An earlier version had rules here.
+        Chain::filter("input", (Hook::Input, 0), Vec::new()),
     ]
 }
 
-/// Matches links whose name begins like that of a host end.
-pub(crate) fn from_host_ends() -> [(&'static str, Attributes); 2] {
-    [("meta", meta(Meta::IifName, 1)), ("cmp", cmp(true, b"px"))]
+/// What is wrong with a packet to tunnels.
+enum Condition {
+    Peer(End),
+    Stranger(End),
+    WrongLink,
 }
 
 fn tunnel_chains() -> [Chain; 3] {
-    let chain = |name, hook, priority, rules: &[fn(Family) -> DesiredRule]| {
-        let of_families = rules.iter().flat_map(|rule| Family::ALL.map(rule));
-        Chain {
-            name,
-            kind: "filter",
-            hook,
-            priority,
-            rules: std::iter::once(of_others()).chain(of_families).collect(),
+    use Condition::{Peer, Stranger, WrongLink};
+    use End::{Destination, Source};
+    let chain = |name, at, drops: &[(&str, &[Condition])]| {
+        let mut rules = vec![of_others()];
+        for (comment, conditions) in drops {
+            rules.extend(Family::ALL.map(|family| drop_if(comment, conditions, family)));
         }
+        Chain::filter(name, at, rules)
     };
     [
-        chain("arrivals", Hook::Prerouting, AFTER_DSTNAT, &[disguised]),
-        chain("tunnels", Hook::Input, 0, &[from_strangers, to_elsewhere]),
-        chain("through", Hook::Forward, 0, &[into_tunnels, out_of_tunnels]),
+        chain(
+            "arrivals",
+            (Hook::Prerouting, AFTER_DSTNAT),
+            &[(
+                "plexus: nodes come in by the link that leads to them",
+                &[Peer(Source), WrongLink],
+            )],
+        ),
+        chain(
+            "tunnels",
+            (Hook::Input, 0),
+            &[
+                ("plexus: only nodes speak to tunnels", &[Stranger(Source)]),
+                (
+                    "plexus: tunnels end at addresses of nodes",
+                    &[Stranger(Destination)],
+                ),
+            ],
+        ),
+        chain(
+            "through",
+            (Hook::Forward, 0),
+            &[
+                (
+                    "plexus: pods do not speak to tunnels",
+                    &[Stranger(Source), Peer(Destination)],
+                ),
+                (
+                    "plexus: tunnels do not speak to pods",
+                    &[Peer(Source), Stranger(Destination)],
+                ),
+            ],
+        ),
     ]
 }
 
@@ -175,132 +190,21 @@ fn tunnel_chains() -> [Chain; 3] {
 fn of_others() -> DesiredRule {
     const VNI: u32 = 12;
     let [_, first @ ..] = FIRST_VNI.to_be_bytes();
-    let below = [
-        ("payload", transport(VNI, 3)),
-        ("cmp", less(&first)),
-        ("immediate", verdict(true)),
-    ];
-    DesiredRule::new(
-        "plexus: tunnels of others are left alone",
-        to_tunnels().into_iter().chain(below),
-    )
+    let tunnels = Expressions::default().to_udp_port(VXLAN_PORT);
+    let below = tunnels.payload(Header::Transport, VNI, 3).is_less(&first);
+    DesiredRule::new("plexus: tunnels of others are left alone", below.accept())
 }
 
-fn disguised(family: Family) -> DesiredRule {
-    let node = address(family, End::Source, true);
-    drop_if(
-        "plexus: nodes come in by the link that leads to them",
-        family,
-        [node, foreign_source()],
-    )
-}
-
-fn from_strangers(family: Family) -> DesiredRule {
-    let stranger = address(family, End::Source, false);
-    drop_if("plexus: only nodes speak to tunnels", family, [stranger])
-}
-
-fn to_elsewhere(family: Family) -> DesiredRule {
-    let elsewhere = address(family, End::Destination, false);
-    drop_if(
-        "plexus: tunnels end at addresses of nodes",
-        family,
-        [elsewhere],
-    )
-}
-
-fn into_tunnels(family: Family) -> DesiredRule {
-    let ends = [
-        address(family, End::Source, false),
-        address(family, End::Destination, true),
-    ];
-    drop_if("plexus: pods do not speak to tunnels", family, ends)
-}
-
-fn out_of_tunnels(family: Family) -> DesiredRule {
-    let ends = [
-        address(family, End::Source, true),
-        address(family, End::Destination, false),
-    ];
-    drop_if("plexus: tunnels do not speak to pods", family, ends)
-}
-
-/// `udp dport 4789 … drop`
-fn drop_if(
-    comment: &str,
-    family: Family,
-    conditions: impl IntoIterator<Item = [(&'static str, Attributes); 2]>,
-) -> DesiredRule {
-    let rule = of_family(family)
-        .into_iter()
-        .chain(to_tunnels())
-        .chain(conditions.into_iter().flatten())
-        .chain([("immediate", verdict(false))]);
-    DesiredRule::new(format!("{comment} ({family})"), rule)
-}
-
-/// `meta nfproto ipv4`
-pub(crate) fn of_family(family: Family) -> [(&'static str, Attributes); 2] {
-    let protocol = match family {
-        Family::V4 => libc::NFPROTO_IPV4,
-        Family::V6 => libc::NFPROTO_IPV6,
-    };
-    [
-        ("meta", meta(Meta::NfProto, 1)),
-        ("cmp", cmp(true, &[protocol as u8])),
-    ]
-}
-
-#[derive(Clone, Copy)]
-enum End {
-    Source,
-    Destination,
-}
-
-/// `ip saddr @peers4`, `ip daddr != @peers4`, …
-fn address(family: Family, end: End, is_peer: bool) -> [(&'static str, Attributes); 2] {
-    let (offset, length) = match (family, end) {
-        (Family::V4, End::Source) => (12, 4),
-        (Family::V4, End::Destination) => (16, 4),
-        (Family::V6, End::Source) => (8, 16),
-        (Family::V6, End::Destination) => (24, 16),
-    };
-    let set = peers::set(family);
-    let looked_up = match is_peer {
-        true => lookup(set, false),
-        false => missing_in(set),
-    };
-    [("payload", payload(offset, length)), ("lookup", looked_up)]
-}
-
-fn chains() -> [Chain; 3] {
-    let in_group = |what, group: u32| {
-        [
-            ("meta", meta(what, 1)),
-            ("cmp", cmp(true, &group.to_ne_bytes())),
-        ]
-    };
-    let checked = in_group(Meta::IifGroup, CHECKED).into_iter();
-    let sources = DesiredRule::new(
-        "plexus: pods send from their own addresses",
-        checked.chain(drop_foreign_source()),
-    );
-    let between = in_group(Meta::IifGroup, ROUTER)
-        .into_iter()
-        .chain(in_group(Meta::OifGroup, ROUTER))
-        .chain([("immediate", verdict(false))]);
-    let between = DesiredRule::new("plexus: networks do not meet on the node", between);
-    let filter = |name, hook, priority, rules| Chain {
-        name,
-        kind: "filter",
-        hook,
-        priority,
-        rules,
-    };
-    [
-        filter("sources", Hook::Prerouting, -300, vec![sources]),
-        filter("forward", Hook::Forward, 0, vec![between]),
-        // An earlier version had rules here.
-        filter("input", Hook::Input, 0, Vec::new()),
-    ]
+/// `udp dport 4789 ip saddr @peers4 … drop`
+fn drop_if(comment: &str, conditions: &[Condition], family: Family) -> DesiredRule {
+    let set = peers::name(family);
+    let mut packets = Expressions::of_family(family).to_udp_port(VXLAN_PORT);
+    for condition in conditions {
+        packets = match *condition {
+            Condition::Peer(end) => packets.address(family, end).in_set(set, true),
+            Condition::Stranger(end) => packets.address(family, end).in_set(set, false),
+            Condition::WrongLink => packets.from_foreign_source(),
+        };
+    }
+    DesiredRule::new(format!("{comment} ({family})"), packets.drop())
 }

@@ -26,9 +26,10 @@ mod elements;
 pub(crate) mod loopback;
 mod rules;
 
-use super::chain::{commit, differing, fill};
-use super::{NftError, Table};
+use super::chain::{Chain, commit, differing};
+use super::{NftError, Table, with_tables};
 use crate::netlink::{Raw, Request};
+use crate::node_side::lock;
 use crate::sysctl::SysctlError;
 use crate::{NetlinkError, NodeSide, Socket};
 use elements::{Element, MAPS, Map};
@@ -38,7 +39,6 @@ use plexus_types::IfName;
 pub(super) use rules::chains;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::PoisonError;
 
 /// A port that cannot be led to a pod.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +84,7 @@ pub enum HostPortError {
 /// Leads the ports of a plan to its pod. Can be repeated; a port that leads elsewhere is an error,
 /// and then none is led.
 pub fn add(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&node.firewall);
     change(node, |have| {
         for port in &plan.host_ports {
             check(port)?;
@@ -105,7 +105,7 @@ pub fn add(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
 
 /// Leads the ports of a plan nowhere any more; those that lead to others are left alone.
 pub fn remove(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&node.firewall);
     let gone: BTreeSet<_> = plan.host_ports.iter().map(whole).collect();
     change(node, |have| {
         let mut rest = have.clone();
@@ -116,11 +116,9 @@ pub fn remove(node: &NodeSide, plan: &PodPlan) -> Result<(), HostPortError> {
 
 /// All ports that lead to pods, in order.
 pub fn list(node: &NodeSide) -> Result<Vec<HostPort>, HostPortError> {
-    let found = node.inside(|| {
-        let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        ListedMaps::read(&mut socket, MAPS.iter().filter(|map| map.is_map()))
-    });
-    let found = found.map_err(NftError::from)??;
+    let found = with_tables(node, |socket| {
+        ListedMaps::read(socket, MAPS.into_iter().filter(|map| map.is_map()))
+    })?;
     Ok(found.ports.into_iter().collect())
 }
 
@@ -138,7 +136,7 @@ pub(super) fn put_back(socket: &mut Socket, known: &Table) -> Result<Vec<String>
         return Ok(Vec::new());
     };
     ports.keys().try_for_each(check)?;
-    let seen = ListedMaps::read(socket, &MAPS)?;
+    let seen = ListedMaps::read(socket, MAPS)?;
     Ok(write(socket, &seen, ports, known.port_chains)?.0)
 }
 
@@ -165,9 +163,8 @@ fn change(
     node: &NodeSide,
     decide: impl FnOnce(&Ports) -> Result<Ports, HostPortError>,
 ) -> Result<(), HostPortError> {
-    node.inside(|| {
-        let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let seen = ListedMaps::read(&mut socket, &MAPS)?;
+    with_tables(node, |socket| {
+        let seen = ListedMaps::read(socket, MAPS)?;
         let (said, made) = {
             let known = node.table();
             (known.ports.clone(), known.port_chains)
@@ -175,13 +172,12 @@ fn change(
         let unsaid = || seen.ports.iter().map(|port| (port.clone(), None)).collect();
         let wanted = decide(&said.unwrap_or_else(unsaid))?;
         let chains = made || !wanted.is_empty();
-        let (_, whole) = write(&mut socket, &seen, &wanted, chains)?;
+        let (_, whole) = write(socket, &seen, &wanted, chains)?;
         let mut known = node.table();
         known.port_chains |= whole;
         known.ports = Some(wanted);
         Ok(())
     })
-    .map_err(NftError::from)?
 }
 
 /// Makes the elements what is wanted, and the chains too, if they are. Says what was changed, and whether the
@@ -192,13 +188,13 @@ fn write(
     wanted: &Ports,
     chains: bool,
 ) -> Result<(Vec<String>, bool), NftError> {
-    let due = differing(socket, &rules::chains()).map_err(NftError::List)?;
+    let due = differing(socket, rules::chains())?;
+    let whole = chains || due.is_empty();
     let mut requests: Vec<Request<Raw>> = Vec::new();
     if chains && !due.is_empty() {
         let maps = MAPS.iter().enumerate();
         requests.extend(maps.map(|(id, map)| map.create(id as u32 + 1)));
-        let chains = rules::chains().into_iter();
-        requests.extend(chains.filter(|c| due.contains(&c.name)).flat_map(fill));
+        requests.extend(due.into_iter().flat_map(Chain::fill));
     }
     let pods: BTreeSet<_> = wanted.keys().map(|port| port.to.ip()).collect();
     let before = elements(seen.ports.iter(), &seen.pods);
@@ -206,11 +202,11 @@ fn write(
     requests.extend(before.difference(&after).map(Element::delete));
     requests.extend(after.difference(&before).map(Element::add));
     let words = requests.iter().map(|request| request.what.clone());
-    let words: Vec<String> = words.collect();
+    let words = words.collect();
     if !requests.is_empty() {
         commit(socket, requests).map_err(NftError::Change)?;
     }
-    Ok((words, chains || due.is_empty()))
+    Ok((words, whole))
 }
 
 /// What the maps and sets have, as far as they are there.
@@ -222,10 +218,7 @@ struct ListedMaps {
 }
 
 impl ListedMaps {
-    fn read<'m>(
-        socket: &mut Socket,
-        maps: impl IntoIterator<Item = &'m Map>,
-    ) -> Result<Self, NftError> {
+    fn read(socket: &mut Socket, maps: impl IntoIterator<Item = Map>) -> Result<Self, NftError> {
         let mut seen = Self::default();
         for map in maps {
             let read = match map.is_map() {

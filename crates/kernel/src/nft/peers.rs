@@ -1,61 +1,38 @@
 //! The sets `peers4` and `peers6` of `inet plexus`: the nodes of the cluster, between which alone our
 //! tunnels lead. Owns the sets and their elements; what looks into them is in [`guard`](super::guard).
 
-use super::chain::{INET, TABLE, commit};
-use super::encode::{Attributes, message};
-use crate::netlink::{Raw, Request, attributes, ip};
+use super::chain::commit;
+use super::encode::octets;
+use super::set::{self, Part};
+use crate::netlink::{Raw, Request, ip};
 use crate::{NetlinkError, Socket};
-use netlink_packet_core::NLM_F_CREATE;
 use plexus_types::Family;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// The set of a family.
-pub(super) fn set(family: Family) -> &'static str {
+/// The name of a family's set.
+pub(super) fn name(family: Family) -> &'static str {
     match family {
         Family::V4 => "peers4",
         Family::V6 => "peers6",
     }
 }
 
-/// Makes the sets if they are not there. The numbers tell them from others of the same transaction.
+/// Makes the sets if they are not there.
 pub(super) fn create() -> impl Iterator<Item = Request<Raw>> {
-    const NEWSET: u16 = 9;
-    const IPV4: u32 = 7;
-    const IPV6: u32 = 8;
-    Family::ALL.into_iter().map(|family| {
-        let (id, kind, length) = match family {
-            Family::V4 => (1, IPV4, 4),
-            Family::V6 => (2, IPV6, 16),
-        };
-        let attributes = Attributes::default()
-            .text(1, TABLE)
-            .text(2, set(family))
-            .number(3, 0)
-            .number(4, kind)
-            .number(5, length)
-            .number(10, id);
-        let what = format!("add set {}", set(family));
-        Request::new(message(NEWSET, INET, attributes), NLM_F_CREATE, what)
-    })
+    [(1, Family::V4), (2, Family::V6)]
+        .into_iter()
+        .map(|(id, family)| {
+            let what = format!("add set {}", name(family));
+            set::create(name(family), &[Part::Address(family)], &[], id, what)
+        })
 }
 
 /// What is in the sets; none if there is no set.
 pub(super) fn list(socket: &mut Socket) -> Result<Option<BTreeSet<IpAddr>>, NetlinkError> {
-    const GETSETELEM: u16 = 13;
     let mut all = BTreeSet::new();
     for family in Family::ALL {
-        let which = Attributes::default().text(1, TABLE).text(2, set(family));
-        let what = format!("list the elements of {}", set(family));
-        let request: Request<Raw> = Request::new(message(GETSETELEM, INET, which), 0, what);
-        let found = socket.dump(request, Vec::new, |found, payload| {
-            let elements = payload.get(4..).and_then(|p| nested(p, ELEMENTS));
-            for (_, element) in attributes(elements.unwrap_or_default()) {
-                let key = nested(element, KEY).and_then(|key| nested(key, VALUE));
-                found.extend(key.and_then(ip));
-            }
-        });
-        match found {
+        match set::list(socket, name(family), |key, _| ip(key)) {
             Ok(found) => all.extend(found),
             Err(error) if error.is_missing() => return Ok(None),
             Err(error) => return Err(error),
@@ -77,11 +54,11 @@ pub(super) fn write(socket: &mut Socket, wanted: &BTreeSet<IpAddr>) -> Result<us
     );
     for (addresses, add) in [(&new, true), (&gone, false)] {
         for family in Family::ALL {
-            let of_family: Vec<_> = addresses
+            let of_family = addresses
                 .iter()
-                .filter(|address| Family::of(**address) == family)
-                .collect();
-            for some in of_family.chunks(AT_A_TIME) {
+                .filter(|address| Family::of(**address) == family);
+            let keys: Vec<_> = of_family.map(|address| octets(*address)).collect();
+            for some in keys.chunks(AT_A_TIME) {
                 commit(socket, [elements(family, some, add)])?;
             }
         }
@@ -91,36 +68,10 @@ pub(super) fn write(socket: &mut Socket, wanted: &BTreeSet<IpAddr>) -> Result<us
 
 /// As many elements as fit into one message without doubt.
 const AT_A_TIME: usize = 512;
-const ELEMENTS: u16 = 3;
-const KEY: u16 = 1;
-const VALUE: u16 = 1;
 
-fn elements(family: Family, addresses: &[&IpAddr], add: bool) -> Request<Raw> {
-    const NEWSETELEM: u16 = 12;
-    const DELSETELEM: u16 = 14;
-    let list = addresses
-        .iter()
-        .fold(Attributes::default(), |all, address| {
-            let key = match address {
-                IpAddr::V4(v4) => Attributes::value(&v4.octets()),
-                IpAddr::V6(v6) => Attributes::value(&v6.octets()),
-            };
-            all.element(Attributes::default().nested(KEY, key))
-        });
-    let list = Attributes::default()
-        .text(1, TABLE)
-        .text(2, set(family))
-        .nested(ELEMENTS, list);
-    let (kind, flags, verb) = match add {
-        true => (NEWSETELEM, NLM_F_CREATE, "add to"),
-        false => (DELSETELEM, 0, "delete from"),
-    };
-    let what = format!("{verb} {} {} addresses", set(family), addresses.len());
-    Request::new(message(kind, INET, list), flags, what)
-}
-
-fn nested(payload: &[u8], wanted: u16) -> Option<&[u8]> {
-    attributes(payload)
-        .find(|(kind, _)| *kind == wanted)
-        .map(|(_, value)| value)
+fn elements(family: Family, keys: &[Vec<u8>], add: bool) -> Request<Raw> {
+    let verb = if add { "add to" } else { "delete from" };
+    let what = format!("{verb} {} {} addresses", name(family), keys.len());
+    let elements = keys.iter().map(|key| (key.as_slice(), &[][..]));
+    set::change(name(family), elements, add, what)
 }

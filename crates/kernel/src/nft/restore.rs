@@ -4,13 +4,13 @@
 
 use super::chain::{self, ListedRule};
 use super::host_ports::{self, HostPortError, Ports, loopback};
-use super::{NftError, guard, masquerade};
-use crate::{NodeSide, Socket};
+use super::{NftError, guard, masquerade, with_tables};
+use crate::NodeSide;
+use crate::node_side::lock;
 use ipnet::IpNet;
 use plexus_core::plan::{Masquerade, PodPlan};
 use plexus_types::NetworkName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
 
 /// Looks at the table that fail in a row until it counts as gone: one may be torn by others' changes.
 const MAX_FAILED_READS: u8 = 5;
@@ -58,7 +58,7 @@ pub(crate) struct Table {
 /// Puts into the table what these pods, which are all that there are, need: ports, and the check of sources.
 /// Says what was changed.
 pub fn restore(node: &NodeSide, plans: &[PodPlan]) -> Result<Vec<String>, RestoreError> {
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&node.firewall);
     let ports: Ports = plans.iter().flat_map(host_ports::of_plan).collect();
     let wanted = {
         let mut known = node.table();
@@ -73,7 +73,7 @@ pub fn restore(node: &NodeSide, plans: &[PodPlan]) -> Result<Vec<String>, Restor
 /// Looks whether every rule is there that this process knows of, with one question, and puts all of it back if
 /// not. Says what was changed.
 pub fn restore_missing(node: &NodeSide) -> Result<Vec<String>, RestoreError> {
-    let _alone = node.firewall.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&node.firewall);
     if !node.table().needs_rules() {
         return Ok(Vec::new());
     }
@@ -89,27 +89,25 @@ pub fn restore_missing(node: &NodeSide) -> Result<Vec<String>, RestoreError> {
 
 /// What should be there, if not all of it is.
 fn missing(node: &NodeSide) -> Result<Option<Table>, NftError> {
-    let found =
-        node.inside(|| Socket::netfilter().and_then(|mut socket| chain::rules(&mut socket)));
-    let found = found?.map_err(NftError::List)?;
+    let found = with_tables(node, |socket| {
+        chain::rules(socket, None).map_err(NftError::List)
+    })?;
     let known = node.table();
     Ok((known.closed || !known.is_whole(&found)).then(|| known.clone()))
 }
 
 /// What guards the node's loopback first, and what leads to it last.
 fn put_back(node: &NodeSide, wanted: &Table) -> Result<Vec<String>, HostPortError> {
-    let changes = node.inside(|| -> Result<_, HostPortError> {
-        let mut socket = Socket::netfilter().map_err(NftError::List)?;
-        let mut changes = host_ports::put_back(&mut socket, wanted)?;
+    let changes = with_tables(node, |socket| -> Result<_, HostPortError> {
+        let mut changes = host_ports::put_back(socket, wanted)?;
         if wanted.sources {
-            changes.extend(guard::write(node, &mut socket, wanted.tunnels)?);
+            changes.extend(guard::write(node, socket, wanted.tunnels)?);
         }
-        changes.extend(guard::write_peers(node, &mut socket)?);
+        changes.extend(guard::write_peers(node, socket)?);
         let masquerades: Vec<_> = wanted.masquerades.values().cloned().collect();
-        changes.extend(masquerade::write(&mut socket, &masquerades)?);
+        changes.extend(masquerade::write(socket, &masquerades)?);
         Ok(changes)
-    });
-    let changes = changes.map_err(NftError::from)??;
+    })?;
     host_ports::open_exactly(node, wanted)?;
     node.table().closed = false;
     Ok(changes)
@@ -158,9 +156,10 @@ impl Table {
 
     /// Counts the looks that failed in a row.
     fn saw(&mut self, well: bool) -> u8 {
-        self.unseen = match well {
-            true => 0,
-            false => self.unseen.saturating_add(1),
+        self.unseen = if well {
+            0
+        } else {
+            self.unseen.saturating_add(1)
         };
         self.unseen
     }
@@ -177,9 +176,9 @@ impl Table {
         if self.port_chains {
             chains.extend(host_ports::chains());
         }
-        let masquerades = self.masquerades.values();
-        let mut missing = masquerades.filter(|one| !masquerade::is_there(found, one));
-        chain::differ(found, &chains).is_empty() && missing.next().is_none()
+        let mut masquerades = self.masquerades.values();
+        !chains.iter().any(|chain| chain.differs(found))
+            && masquerades.all(|one| masquerade::is_there(found, one))
     }
 }
 

@@ -35,10 +35,6 @@ pub fn apply(plan: &PodPlan, pod: &Netns, node: &NodeSide) -> Result<Applied, Ap
     let job = Job { plan, pod, node };
     let homes = LinkNamespace::all(plan, node)?;
     job.guard()?;
-    if living::is_numbered(plan) {
-        let numbered = node.with_socket(|socket| nsid::ensure(socket, pod));
-        numbered.map_err(|e| job.netlink(e))?;
-    }
     for home in &homes {
         let made = node.with_home(&home.home, |socket| Ok(job.create(socket, home)?));
         made.map_err(|e| job.failed(e))?;
@@ -164,7 +160,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Makes all links of a place with one send.
+    /// Makes all links of a place with one send. Before them, the pod's namespace gets a number on the node.
     fn create(&self, socket: &mut Socket, namespace: &LinkNamespace<'_>) -> Result<(), ApplyError> {
         let here = || {
             let links = self.plan.links.iter();
@@ -172,9 +168,12 @@ impl Job<'_> {
         };
         let bridges = self.bridges(socket, here())?;
         let pod = self.pod.as_fd().as_raw_fd();
-        let mut requests = Vec::with_capacity(3 * self.plan.links.len());
+        let mut requests = Vec::with_capacity(3 * self.plan.links.len() + 1);
+        if namespace.router.is_none() && living::is_numbered(self.plan) {
+            requests.push(nsid::add(self.pod));
+        }
         // Which link each request belongs to.
-        let mut about = Vec::with_capacity(requests.capacity());
+        let mut about = vec![None; requests.len()];
         for link in here() {
             let end = link.kind.host_end();
             let bridge = end
@@ -187,14 +186,14 @@ impl Job<'_> {
                     requests.push(link::set_hairpin(end.name.as_str()));
                 }
             }
-            about.resize(requests.len(), link);
+            about.resize(requests.len(), Some(link));
         }
         let made = socket.batch(effect!("netlink.pod-create"), &requests);
         made.map_err(|source| {
             let NetlinkError::Refused(refused) = &source else {
                 return self.netlink(source);
             };
-            let Some(link) = about.get(refused.index) else {
+            let Some(link) = about.get(refused.index).copied().flatten() else {
                 return self.netlink(source);
             };
             ApplyError::Create {

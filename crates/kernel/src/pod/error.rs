@@ -4,7 +4,7 @@ use crate::nft::NftError;
 use crate::nft::host_ports::HostPortError;
 use crate::router::RouterError;
 use crate::sysctl::SysctlError;
-use crate::{NetlinkError, NetnsError, hint};
+use crate::{NetlinkError, NetnsError, NodeSide, hint};
 use plexus_types::IfName;
 use std::path::PathBuf;
 
@@ -97,6 +97,14 @@ pub enum ApplyError {
 }
 
 impl ApplyError {
+    /// Netlink on the node failed.
+    pub(super) fn on_node(node: &NodeSide) -> impl Fn(NetlinkError) -> Self + Copy + '_ {
+        |source| ApplyError::Netlink {
+            netns: node.netns().path().into(),
+            source,
+        }
+    }
+
     /// The kernel's error number, if it was the kernel that refused.
     pub fn errno(&self) -> Option<i32> {
         match self {

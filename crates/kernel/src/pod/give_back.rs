@@ -43,21 +43,18 @@ impl Work {
             let fitting = found.iter().filter(|seen| device.is(seen, is_marked));
             let fitting: Vec<&ObservedLink> = fitting.collect();
             // A pod can write the mark of its device on a link of its own; a moved link keeps its index, if it can.
-            match fitting.as_slice() {
-                [] => {}
-                [seen] => self.send_home(&mut socket, &found, (seen, &link.alias), device, node)?,
-                several => match several.iter().find(|seen| seen.index == device.index) {
-                    Some(seen) => {
-                        self.send_home(&mut socket, &found, (seen, &link.alias), device, node)?;
-                    }
-                    None => {
-                        let text = format!(
-                            "{} stays in the pod: several links there carry its mark",
-                            device.name
-                        );
-                        self.removed.warnings.push(text);
-                    }
-                },
+            let seen = match fitting.as_slice() {
+                [seen] => Some(seen),
+                several => several.iter().find(|seen| seen.index == device.index),
+            };
+            if let Some(seen) = seen {
+                self.send_home(&mut socket, &found, (seen, &link.alias), device, node)?;
+            } else if !fitting.is_empty() {
+                let text = format!(
+                    "{} stays in the pod: several links there carry its mark",
+                    device.name
+                );
+                self.removed.warnings.push(text);
             }
         }
         let until = Instant::now() + ARRIVAL_TIMEOUT;
@@ -196,10 +193,8 @@ impl Work {
             let has = |other: &ObservedLink| {
                 other.name == name || other.altnames.iter().any(|alt| alt == name)
             };
-            !found
-                .iter()
-                .filter(|other| other.index != seen.index)
-                .any(has)
+            let mut found = found.iter();
+            !found.any(|other| other.index != seen.index && has(other))
         };
         let home = node.netns().as_fd().as_raw_fd();
         if taken.contains(name) {
@@ -213,10 +208,8 @@ impl Work {
         let refused = socket.batch_all(effect!("netlink.device-home"), &requests)?;
         // The last one is what matters; what failed before it, `restore` tries again.
         let moving = requests.last().map(|request| request.what.as_str());
-        match refused
-            .into_iter()
-            .find(|refused| Some(refused.what.as_str()) == moving)
-        {
+        let mut refused = refused.into_iter();
+        match refused.find(|refused| Some(refused.what.as_str()) == moving) {
             Some(refused) => Err(refused.into()),
             None => Ok(()),
         }
@@ -235,12 +228,11 @@ impl Work {
         if seen.up && (seen.name != name || mac.is_some()) {
             requests.push(device::set_down(seen));
         }
-        let foreign = seen
-            .altnames
-            .iter()
-            .filter(|altname| !device.altnames.contains(altname));
-        requests
-            .extend(foreign.map(|altname| device::delete_altname(&seen.name, seen.index, altname)));
+        for altname in &seen.altnames {
+            if !device.altnames.contains(altname) {
+                requests.push(device::delete_altname(&seen.name, seen.index, altname));
+            }
+        }
         if seen.name != name {
             requests.push(device::rename(seen, name));
         }
@@ -248,21 +240,18 @@ impl Work {
         if seen.mtu != device.mtu {
             requests.push(link::set_mtu(name, seen.index, device.mtu));
         }
-        let missing = device
-            .altnames
-            .iter()
-            .filter(|altname| !seen.altnames.contains(altname));
-        requests.extend(missing.map(|altname| device::add_altname(name, seen.index, altname)));
+        for altname in &device.altnames {
+            if !seen.altnames.contains(altname) {
+                requests.push(device::add_altname(name, seen.index, altname));
+            }
+        }
         requests.push(device::set_state(seen, device));
         let alias = device.alias.as_deref().unwrap_or_default();
         requests.push(link::set_alias(name, seen.index, alias));
         let refused = socket.batch_all(effect!("netlink.device-restore"), &requests)?;
         self.removed.returned += 1;
-        for refused in &refused {
-            self.removed
-                .warnings
-                .push(not_restored(seen, device, refused));
-        }
+        let warnings = refused.iter().map(|one| not_restored(seen, device, one));
+        self.removed.warnings.extend(warnings);
         Ok(())
     }
 }

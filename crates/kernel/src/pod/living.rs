@@ -3,7 +3,7 @@
 use super::ApplyError;
 use super::remove::is_of_plan;
 use crate::observe::link_by_name;
-use crate::{NetlinkError, NodeSide, nsid};
+use crate::{NodeSide, nsid};
 use plexus_core::plan::PodPlan;
 
 /// The name of a link that shows that the plan's pod lives, if there is one: a veth's end on the node lives exactly as
@@ -11,10 +11,7 @@ use plexus_core::plan::PodPlan;
 ///
 /// An error is no evidence: the pod may live.
 pub fn living(plan: &PodPlan, node: &NodeSide) -> Result<Option<String>, ApplyError> {
-    let netlink = |source: NetlinkError| ApplyError::Netlink {
-        netns: node.netns().path().into(),
-        source,
-    };
+    let netlink = ApplyError::on_node(node);
     for end in plan.links.iter().filter_map(|link| link.kind.host_end()) {
         let home = match node.home(end.router.as_ref()) {
             Ok(home) => home,

@@ -1,8 +1,8 @@
 //! Removing a pod's interfaces: needs no memory of how far their making went, can be repeated,
 //! tries everything and reports every error. What was made is deleted, what was moved is given back.
 
-use crate::effect::effect;
-use crate::netlink::{Refused, Request};
+use crate::effect::{Effect, effect};
+use crate::netlink::Request;
 use crate::nft::host_ports::HostPortError;
 use crate::node_side::Home;
 use crate::observe::{link_by_name, links, list};
@@ -11,6 +11,7 @@ use crate::{NetlinkError, Netns, NodeSide, Socket, Sysfs, link, nft, rule};
 use plexus_core::attachment::{Alias, MovedMark};
 use plexus_core::plan::{HostEnd, ObservedLink, PodPlan, RULE_PRIORITY, Rule};
 use plexus_types::{Family, NetnsCookie, RouterName};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What was removed.
@@ -199,24 +200,21 @@ impl Work {
     fn run(
         &mut self,
         socket: &mut Socket,
-        effect: crate::effect::Effect,
+        effect: Effect,
         requests: &[Request],
     ) -> Result<usize, NetlinkError> {
         let refused = socket.batch_all(effect, requests)?;
-        let refused = refused.into_iter().map(|r: Refused| NetlinkError::from(r));
+        let refused = refused.into_iter().map(NetlinkError::from);
         let before = self.errors.len();
-        self.errors
-            .extend(refused.filter(|error| !error.is_missing()));
+        let refused = refused.filter(|error| !error.is_missing());
+        self.errors.extend(refused);
         Ok(self.errors.len() - before)
     }
 
     fn delete_rules(&mut self, socket: &mut Socket, plan: &PodPlan) -> Result<(), NetlinkError> {
-        let rules: Vec<_> = plan
-            .links
-            .iter()
-            .flat_map(|l| &l.rules)
-            .map(rule::delete)
-            .collect();
+        let rules = plan.links.iter().flat_map(|link| &link.rules);
+        let delete = |rule: &Rule| rule::delete(rule.from, rule.table, rule.priority);
+        let rules: Vec<_> = rules.map(delete).collect();
         let refused = self.run(socket, effect!("netlink.pod-rules"), &rules)?;
         self.removed.rules += rules.len() - refused;
         Ok(())
@@ -231,28 +229,18 @@ impl Work {
     ) -> Result<(), NetlinkError> {
         let marked = links(socket)?;
         let marks = marked.iter().filter(|link| wanted(link));
-        let addresses: Vec<_> = marks
+        let addresses: BTreeSet<_> = marks
             .filter_map(|link| Alias::parse(link.alias.as_deref()?))
             .flat_map(|mark| mark.addresses)
             .map(|net| net.addr())
             .collect();
+        let families: BTreeSet<_> = addresses.iter().copied().map(Family::of).collect();
         let mut requests = Vec::new();
-        for family in Family::ALL {
-            if addresses
-                .iter()
-                .any(|address| Family::of(*address) == family)
-            {
-                let found = list(socket, rule::list(family), rule::read)?;
-                let ours = found.iter().filter(|rule| {
-                    rule.priority == RULE_PRIORITY && addresses.contains(&rule.from.addr())
-                });
-                requests.extend(ours.map(|found| {
-                    rule::delete(&Rule {
-                        from: found.from,
-                        table: found.table,
-                        priority: found.priority,
-                    })
-                }));
+        for family in families {
+            for found in list(socket, rule::list(family), rule::read)? {
+                if found.priority == RULE_PRIORITY && addresses.contains(&found.from.addr()) {
+                    requests.push(rule::delete(found.from, found.table, found.priority));
+                }
             }
         }
         let refused = self.run(socket, effect!("netlink.marked-rules"), &requests)?;
@@ -261,18 +249,12 @@ impl Work {
     }
 
     fn delete_host_end(&mut self, socket: &mut Socket, end: &HostEnd) -> Result<(), NetlinkError> {
-        let Some(found) = link_by_name(socket, end.name.as_str())? else {
-            return Ok(());
-        };
-        if !has_owner_of(&found, &end.alias) {
-            return Ok(());
+        let found = link_by_name(socket, end.name.as_str())?;
+        if let Some(found) = found.filter(|found| has_owner_of(found, &end.alias)) {
+            let deletion = deletions(&[&found]);
+            let refused = self.run(socket, effect!("netlink.node-delete"), &deletion)?;
+            self.removed.on_node += 1 - refused;
         }
-        let refused = self.run(
-            socket,
-            effect!("netlink.node-delete"),
-            &deletions(&[&found]),
-        )?;
-        self.removed.on_node += 1 - refused;
         Ok(())
     }
 
@@ -290,10 +272,8 @@ impl Work {
 }
 
 fn deletions(links: &[&ObservedLink]) -> Vec<Request> {
-    links
-        .iter()
-        .map(|link| link::delete(&link.name, link.index))
-        .collect()
+    let delete = |link: &&ObservedLink| link::delete(&link.name, link.index);
+    links.iter().map(delete).collect()
 }
 
 /// Whether we cannot have made it: its mark says so, or nobody can make such a link.

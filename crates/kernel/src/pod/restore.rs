@@ -10,20 +10,15 @@ use plexus_core::plan::{HostEnd, PodPlan};
 
 /// Restores what is missing of the node's ends of a plan. Can be repeated.
 pub fn restore_node(plan: &PodPlan, node: &NodeSide) -> Result<(), ApplyError> {
-    let netlink = |source: NetlinkError| ApplyError::Netlink {
-        netns: node.netns().path().into(),
-        source,
-    };
+    let netlink = ApplyError::on_node(node);
     let ends = || plan.links.iter().filter_map(|link| link.kind.host_end());
     if ends().any(|end| end.router.is_none() && end.source_check) {
         nft::guard::ensure(node)?;
     }
     for end in ends() {
         let home = node.home(end.router.as_ref()).map_err(Box::new)?;
-        let there = node
-            .with_home(&home, |socket| restore_end(socket, end))
-            .map_err(netlink)?;
-        if there {
+        let there = node.with_home(&home, |socket| restore_end(socket, end));
+        if there.map_err(netlink)? {
             node.at(&home, || write_settings(end))??;
         }
     }
@@ -54,11 +49,8 @@ fn restore_end(socket: &mut Socket, end: &HostEnd) -> Result<bool, NetlinkError>
         requests.push(link::set_group(name, seen.index, CHECKED));
     }
     requests.push(link::set_up(name, seen.index));
-    requests.extend(
-        end.neighbours
-            .iter()
-            .map(|n| neighbour::add(name, seen.index, n).replacing()),
-    );
+    let neighbours = end.neighbours.iter();
+    requests.extend(neighbours.map(|n| neighbour::add(name, seen.index, n).replacing()));
     for wanted in &end.routes {
         let found = optional(socket.get(&route::get(wanted.dst), route::read))?;
         let is_ours = found

@@ -18,16 +18,17 @@ mod vxlan;
 pub use error::RouterError;
 pub use remotes::set_remotes;
 
-use crate::effect::effect;
-use crate::managed::{self, Hop, Managed};
-use crate::observe::{addresses_of, list as list_of, optional};
-use crate::{Netns, NodeSide, Socket, address, link, nft, sysctl};
+use crate::effect::{Effect, effect};
+use crate::managed::{self, Managed};
+use crate::netlink::Request;
+use crate::node_side::lock;
+use crate::observe::{addresses_of, link_by_name, optional};
+use crate::{NetlinkError, Netns, NodeSide, Socket, address, link, nft, sysctl};
 use ipnet::IpNet;
 use plexus_core::plan::{Router, Setting};
 use plexus_types::{Family, RouterName};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::PoisonError;
 
 /// The VXLAN device of a router.
 const VXLAN: &str = "vxlan0";
@@ -38,46 +39,36 @@ const UPLINK: &str = "uplink";
 /// completes what a death half-way left.
 pub fn ensure(node: &NodeSide, router: &Router) -> Result<Vec<String>, RouterError> {
     let name = &router.name;
-    let dir = node.routers_dir().ok_or_else(|| RouterError::NoDirectory {
-        router: name.clone(),
-    })?;
-    let mut changes = Vec::new();
-    let _alone = node.building.lock().unwrap_or_else(PoisonError::into_inner);
-    if pin::ensure(dir, name)? {
-        changes.push(format!("make router {name}"));
-    }
+    let dir = node.routers_dir_for(name)?;
+    let _alone = lock(&node.building);
+    let made = pin::ensure(dir, name)?;
     let home = node.home(Some(name))?;
     let netns = node.router(name)?;
+    let mut work = Work {
+        node,
+        netns: &netns,
+        router,
+        changes: Vec::from_iter(made.then(|| format!("make router {name}"))),
+    };
     let settled = node.is_settled(name);
-    node.visit(&netns, || inside(router, settled, &mut changes))??;
+    node.visit(&netns, || work.prepare(settled))??;
     node.settle(name);
-    changes.extend(
-        nft::guard::ensure_tunnels(node).map_err(|source| RouterError::Firewall {
-            router: name.clone(),
-            source,
-        })?,
-    );
-    node.with_home(&home, |socket| -> Result<(), RouterError> {
-        connect(node, &netns, socket, router, &mut changes)
-    })?;
-    Ok(changes)
+    let rules = nft::guard::ensure_tunnels(node).map_err(RouterError::firewall(name))?;
+    work.changes.extend(rules);
+    node.with_home(&home, |socket| work.connect(socket))?;
+    Ok(work.changes)
 }
 
 /// The routers that are pinned in a directory, in order.
 pub fn list(dir: &Path) -> Result<Vec<RouterName>, RouterError> {
-    pin::list(dir).map_err(|source| RouterError::List {
-        path: dir.into(),
-        source,
-    })
+    pin::list(dir).map_err(|source| RouterError::List(dir.into(), source))
 }
 
 /// Removes a router with everything in it; what is gone already is fine. Says whether there was
 /// anything. For when its network is gone and no pod is in it.
 pub fn remove(node: &NodeSide, name: &RouterName) -> Result<bool, RouterError> {
-    let dir = node.routers_dir().ok_or_else(|| RouterError::NoDirectory {
-        router: name.clone(),
-    })?;
-    let _alone = node.building.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = node.routers_dir_for(name)?;
+    let _alone = lock(&node.building);
     let mut found = uplink::remove(node, name)?;
     match node.home(Some(name)) {
         Ok(home) => {
@@ -92,25 +83,85 @@ pub fn remove(node: &NodeSide, name: &RouterName) -> Result<bool, RouterError> {
     Ok(found)
 }
 
-/// What the calling thread's namespace, which is the router's, needs beside links.
-fn inside(router: &Router, settled: bool, changes: &mut Vec<String>) -> Result<(), RouterError> {
-    for (key, value) in SETTINGS.iter().filter(|_| !settled) {
-        let setting = Setting {
-            key: (*key).into(),
-            value: (*value).into(),
-        };
-        let set = sysctl::ensure(&setting).map_err(|source| RouterError::Setting {
-            router: router.name.clone(),
-            source,
-        })?;
-        changes.extend(set.then(|| format!("set sysctl {key} of router {}", router.name)));
+/// A router that is being made what the plan says.
+struct Work<'a> {
+    node: &'a NodeSide,
+    netns: &'a Netns,
+    router: &'a Router,
+    /// In words.
+    changes: Vec<String>,
+}
+
+impl Work<'_> {
+    /// What the calling thread's namespace, which is the router's, needs beside links.
+    fn prepare(&mut self, settled: bool) -> Result<(), RouterError> {
+        let name = &self.router.name;
+        for (key, value) in SETTINGS.iter().filter(|_| !settled) {
+            if set_sysctl(name, key, value)? {
+                self.changes
+                    .push(format!("set sysctl {key} of router {name}"));
+            }
+        }
+        let rules = firewall::ensure(self.router).map_err(RouterError::firewall(name))?;
+        self.changes.extend(rules);
+        Ok(())
     }
-    let rules = firewall::ensure(router).map_err(|source| RouterError::Firewall {
-        router: router.name.clone(),
-        source,
-    })?;
-    changes.extend(rules);
-    Ok(())
+
+    /// Links, addresses and routes. Routes that lead nowhere come before the way out: at no time does
+    /// what belongs to the network leave by it.
+    fn connect(&mut self, socket: &mut Socket) -> Result<(), RouterError> {
+        let router = self.router;
+        let failed = RouterError::netlink(&router.name);
+        let mut requests = Vec::new();
+        let lo = optional(socket.get(&link::get_by_index(link::LOOPBACK), link::read));
+        if lo.map_err(failed)?.is_some_and(|lo| !lo.up) {
+            requests.push(link::set_up("lo", link::LOOPBACK));
+        }
+        // The gateways answer on the loopback: every pod's link leads to it.
+        let gateways: Vec<_> = router.gateways.iter().map(|g| IpNet::from(*g)).collect();
+        let set = set_addresses(socket, ("lo", link::LOOPBACK), &gateways, |ip| {
+            ip.is_loopback()
+        });
+        requests.extend(set.map_err(failed)?);
+        requests.extend(nowhere(socket, router).map_err(failed)?);
+        self.send(socket, effect!("router.inside"), &requests)?;
+        vxlan::ensure(self, socket)?;
+        if router.snat {
+            uplink::ensure(self, socket)?;
+        } else if link_by_name(socket, UPLINK).map_err(failed)?.is_some()
+            && uplink::remove(self.node, &router.name)?
+        {
+            let change = format!("delete the uplink of router {}", router.name);
+            self.changes.push(change);
+        }
+        Ok(())
+    }
+
+    /// Sends requests that are due, and says what they change.
+    fn send(
+        &mut self,
+        socket: &mut Socket,
+        effect: Effect,
+        requests: &[Request],
+    ) -> Result<(), RouterError> {
+        let words = requests.iter().map(|request| request.what.clone());
+        self.changes.extend(words);
+        let sent = socket.batch(effect, requests);
+        sent.map_err(RouterError::netlink(&self.router.name))
+    }
+
+    fn vanished(&self, link: &str) -> RouterError {
+        RouterError::vanished(&self.router.name, link)
+    }
+}
+
+/// In the namespace of the calling thread; whether it had another value.
+fn set_sysctl(router: &RouterName, key: &str, value: &str) -> Result<bool, RouterError> {
+    let setting = Setting {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
+    sysctl::ensure(&setting).map_err(|source| RouterError::Setting(router.clone(), source))
 }
 
 /// Sources are checked by the firewall, for both families alike. All routers of a network have the gateway's
@@ -126,82 +177,35 @@ const SETTINGS: &[(&str, &str)] = &[
     ("net/ipv6/conf/all/forwarding", "1"),
 ];
 
-/// Links, addresses and routes. Routes that lead nowhere come before the way out: at no time does
-/// what belongs to the network leave by it.
-fn connect(
-    node: &NodeSide,
-    netns: &Netns,
+/// What makes the addresses of a link these, beside others that may stay.
+fn set_addresses(
     socket: &mut Socket,
-    router: &Router,
-    changes: &mut Vec<String>,
-) -> Result<(), RouterError> {
-    let failed = RouterError::netlink(&router.name);
-    let mut requests = Vec::new();
-    let lo = optional(socket.get(&link::get_by_index(link::LOOPBACK), link::read));
-    if lo.map_err(failed)?.is_some_and(|lo| !lo.up) {
-        requests.push(link::set_up("lo", link::LOOPBACK));
-    }
-    requests.extend(gateways(socket, router).map_err(failed)?);
-    requests.extend(nowhere(socket, router).map_err(failed)?);
-    changes.extend(requests.iter().map(|r| r.what.clone()));
-    socket
-        .batch(effect!("router.inside"), &requests)
-        .map_err(failed)?;
-    vxlan::ensure(node, netns, socket, router, changes)?;
-    if router.snat {
-        uplink::ensure(node, netns, socket, router, changes)?;
-    } else if optional(socket.get(&link::get_by_name(UPLINK), link::read))
-        .map_err(failed)?
-        .is_some()
-        && uplink::remove(node, &router.name)?
-    {
-        changes.push(format!("delete the uplink of router {}", router.name));
-    }
-    Ok(())
-}
-
-/// The gateways answer on the loopback: every pod's link leads to it.
-fn gateways(
-    socket: &mut Socket,
-    router: &Router,
-) -> Result<Vec<crate::netlink::Request>, crate::NetlinkError> {
-    let wanted: Vec<_> = router.gateways.iter().map(|g| IpNet::from(*g)).collect();
-    let have = addresses_of(socket, link::LOOPBACK)?;
-    let unwanted = have.iter().map(|a| a.net).filter(|net| {
-        let own = net.addr().is_loopback();
-        !own && !wanted.contains(net)
-    });
-    let mut requests: Vec<_> = unwanted
-        .map(|net| address::delete("lo", link::LOOPBACK, net))
-        .collect();
-    let missing = wanted
+    (link, index): (&str, u32),
+    wanted: &[IpNet],
+    may_stay: impl Fn(IpAddr) -> bool,
+) -> Result<Vec<Request>, NetlinkError> {
+    let have: Vec<IpNet> = addresses_of(socket, index)?.iter().map(|a| a.net).collect();
+    let unwanted = have
         .iter()
-        .filter(|net| !have.iter().any(|a| a.net == **net));
-    requests.extend(missing.map(|net| address::add("lo", link::LOOPBACK, *net)));
-    Ok(requests)
+        .filter(|net| !wanted.contains(net) && !may_stay(net.addr()));
+    let missing = wanted.iter().filter(|net| !have.contains(net));
+    let deletions = unwanted.map(|net| address::delete(link, index, *net));
+    Ok(deletions
+        .chain(missing.map(|net| address::add(link, index, *net)))
+        .collect())
 }
 
 /// What no pod and no other node has of the subnets is nowhere: it does not leave by the uplink,
 /// behind which the same range may be somebody else's.
-fn nowhere(
-    socket: &mut Socket,
-    router: &Router,
-) -> Result<Vec<crate::netlink::Request>, crate::NetlinkError> {
+fn nowhere(socket: &mut Socket, router: &Router) -> Result<Vec<Request>, NetlinkError> {
     let mut requests = Vec::new();
     for family in Family::ALL {
-        let mut have = list_of(socket, managed::list_unreachable(family), Managed::read)?;
-        have.retain(|route| {
-            route.hop == Hop::Unreachable && !remotes::is_inside(router, &route.dst)
-        });
-        let subnets = router
-            .subnets
-            .iter()
-            .filter(|s| Family::of(s.addr()) == family);
+        let mut have = managed::all_unreachable(socket, family)?;
+        have.retain(|route| !remotes::is_inside(router, &route.dst));
+        let subnets = router.subnets.iter();
+        let subnets = subnets.filter(|subnet| Family::of(subnet.addr()) == family);
         let wanted: Vec<_> = subnets
-            .map(|subnet| Managed {
-                dst: subnet.trunc(),
-                hop: Hop::Unreachable,
-            })
+            .map(|subnet| Managed::unreachable(*subnet))
             .collect();
         let (deletions, additions) = managed::changes(&have, &wanted);
         requests.extend(deletions.into_iter().chain(additions));
@@ -214,39 +218,17 @@ fn delete_vxlan(socket: &mut Socket, name: &RouterName) -> Result<(), RouterErro
     let failed = RouterError::netlink(name);
     if let Some(seen) = vxlan::find(socket).map_err(failed)? {
         let request = link::delete(VXLAN, seen.link.index);
-        socket
-            .batch(effect!("router.vxlan-delete"), &[request])
-            .map_err(failed)?;
+        let deleted = socket.batch(effect!("router.vxlan-delete"), &[request]);
+        deleted.map_err(failed)?;
     }
     Ok(())
-}
-
-impl From<crate::NetlinkError> for RouterError {
-    fn from(source: crate::NetlinkError) -> Self {
-        RouterError::Socket(source)
-    }
 }
 
 /// The next hop of a router on its VXLAN, derived from its MAC as the kernel would.
 fn link_local(mac: plexus_types::Mac) -> IpAddr {
     let [a, b, c, d, e, f] = mac.bytes();
-    let bytes = [
-        0xfe,
-        0x80,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        a ^ 2,
-        b,
-        c,
-        0xff,
-        0xfe,
-        d,
-        e,
-        f,
-    ];
+    let mut bytes = [0; 16];
+    bytes[..2].copy_from_slice(&[0xfe, 0x80]);
+    bytes[8..].copy_from_slice(&[a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
     IpAddr::from(bytes)
 }

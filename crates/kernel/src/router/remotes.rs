@@ -5,14 +5,14 @@
 
 use super::{RouterError, VXLAN, link_local, vxlan};
 use crate::effect::effect;
-use crate::managed::{self, Hop, Managed};
+use crate::managed::{self, Managed};
 use crate::netlink::Request;
 use crate::observe::list;
 use crate::{NetlinkError, NodeSide, Socket, fdb, neighbour};
 use ipnet::IpNet;
 use plexus_core::fabric::Remote;
-use plexus_core::plan::{Neighbour, ObservedNeighbour, Router};
-use plexus_types::Family;
+use plexus_core::plan::{Neighbour, Router};
+use plexus_types::{Family, Mac};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -29,10 +29,7 @@ pub fn set_remotes(
     let home = node.home(Some(&router.name))?;
     node.with_home(&home, |socket| {
         let device = vxlan::find(socket).map_err(failed)?;
-        let device = device.ok_or_else(|| RouterError::Vanished {
-            router: router.name.clone(),
-            link: VXLAN.into(),
-        })?;
+        let device = device.ok_or_else(|| RouterError::vanished(&router.name, VXLAN))?;
         let index = device.link.index;
         let wanted = Known::desired(router, remotes, islands, index);
         let have = Known::read(socket, router, index).map_err(failed)?;
@@ -58,20 +55,16 @@ pub(super) fn is_inside(router: &Router, dst: &IpNet) -> bool {
 #[derive(Debug, Default)]
 struct Known {
     fdb: BTreeSet<fdb::Entry>,
-    neighbours: BTreeMap<IpAddr, Option<plexus_types::Mac>>,
+    neighbours: BTreeMap<IpAddr, Option<Mac>>,
     routes: Vec<Managed>,
 }
 
 impl Known {
     fn desired(router: &Router, remotes: &[Remote], islands: &[IpNet], index: u32) -> Self {
         let mut known = Known::default();
-        let nowhere = islands.iter().map(|island| Managed {
-            dst: island.trunc(),
-            hop: Hop::Unreachable,
-        });
-        known
-            .routes
-            .extend(nowhere.filter(|route| is_inside(router, &route.dst)));
+        let nowhere = islands.iter().map(|island| Managed::unreachable(*island));
+        let nowhere = nowhere.filter(|route| is_inside(router, &route.dst));
+        known.routes.extend(nowhere);
         for remote in remotes {
             let hop6 = link_local(remote.mac);
             // The kernel takes no address of its own as a next hop.
@@ -89,41 +82,29 @@ impl Known {
                     Family::V6 => hop6,
                 };
                 known.neighbours.insert(via, Some(remote.mac));
-                known.routes.push(Managed {
-                    dst: block.trunc(),
-                    hop: Hop::Via {
-                        via,
-                        link: Some(index),
-                    },
-                });
+                known
+                    .routes
+                    .push(Managed::through(*block, via, Some(index)));
             }
         }
         known
     }
 
     fn read(socket: &mut Socket, router: &Router, index: u32) -> Result<Self, NetlinkError> {
-        let entries = list(socket, fdb::list(index), fdb::read)?;
-        let mut known = Known {
-            fdb: entries
-                .into_iter()
-                .filter(|(link, _)| *link == index)
-                .map(|(_, entry)| entry)
-                .collect(),
-            ..Known::default()
-        };
+        let mut known = Known::default();
+        let entries = list(socket, fdb::list(index), fdb::read)?.into_iter();
+        let entries = entries.filter(|(link, _)| *link == index);
+        known.fdb.extend(entries.map(|(_, entry)| entry));
         for family in Family::ALL {
-            let found: Vec<ObservedNeighbour> =
-                list(socket, neighbour::list_of(family, index), neighbour::read)?;
+            let found = list(socket, neighbour::list_of(family, index), neighbour::read)?;
             let found = found.into_iter().filter(|n| n.link == index);
             known.neighbours.extend(found.map(|n| (n.address, n.mac)));
-            let routes = list(socket, managed::list_through(family, index), Managed::read)?;
-            let through =
-                |route: &Managed| matches!(route.hop, Hop::Via { link, .. } if link == Some(index));
-            known.routes.extend(routes.into_iter().filter(through));
-            let nowhere = list(socket, managed::list_unreachable(family), Managed::read)?;
-            let inside =
-                |route: &Managed| route.hop == Hop::Unreachable && is_inside(router, &route.dst);
-            known.routes.extend(nowhere.into_iter().filter(inside));
+            known
+                .routes
+                .extend(managed::all_through(socket, family, index)?);
+            let nowhere = managed::all_unreachable(socket, family)?.into_iter();
+            let inside = nowhere.filter(|route| is_inside(router, &route.dst));
+            known.routes.extend(inside);
         }
         Ok(known)
     }
@@ -135,14 +116,10 @@ impl Known {
         // Of a MAC that moves, the new place replaces the old one.
         let moved: BTreeSet<_> = wanted.fdb.iter().map(|entry| entry.mac).collect();
         let gone = self.fdb.difference(&wanted.fdb);
-        requests.extend(
-            gone.filter(|e| !moved.contains(&e.mac))
-                .map(|e| e.delete(index)),
-        );
-        let unwanted = self
-            .neighbours
-            .keys()
-            .filter(|a| !wanted.neighbours.contains_key(a));
+        let gone = gone.filter(|entry| !moved.contains(&entry.mac));
+        requests.extend(gone.map(|entry| entry.delete(index)));
+        let known = self.neighbours.keys();
+        let unwanted = known.filter(|address| !wanted.neighbours.contains_key(address));
         requests.extend(unwanted.map(|address| neighbour::delete(index, *address)));
         let new = wanted.fdb.difference(&self.fdb);
         requests.extend(new.map(|entry| entry.add(index)));
@@ -150,11 +127,8 @@ impl Known {
             let Some(mac) = mac.filter(|_| self.neighbours.get(address) != Some(mac)) else {
                 continue;
             };
-            let neighbour = Neighbour {
-                address: *address,
-                mac,
-            };
-            requests.push(neighbour::add(VXLAN, index, &neighbour));
+            let address = *address;
+            requests.push(neighbour::add(VXLAN, index, &Neighbour { address, mac }));
         }
         requests.extend(additions);
         requests

@@ -2,56 +2,43 @@
 //! addresses (one pair of the link-local range and one of a private IPv6 range per router, found by
 //! hash and by looking what is free), the default routes, and the node's masquerading of them.
 
-use super::{RouterError, UPLINK};
+use super::{RouterError, UPLINK, Work, set_addresses, set_sysctl};
 use crate::effect::effect;
-use crate::managed::{self, Hop, Managed};
+use crate::managed::{self, Managed};
 use crate::netlink::Request;
 use crate::nft::guard::ROUTER;
 use crate::observe::{addresses_of, link_by_name, list};
-use crate::{Netns, NodeSide, Socket, address, link, nft, sysctl};
+use crate::{NetlinkError, NodeSide, Socket, address, link, nft};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use plexus_core::plan::{Masquerade, ObservedLink, Router, Setting};
+use plexus_core::plan::{Masquerade, ObservedLink, Router};
 use plexus_types::{Family, Mac, NetworkName, RouterName};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// Makes the link and all that belongs to it.
-pub(super) fn ensure(
-    node: &NodeSide,
-    netns: &Netns,
-    inside: &mut Socket,
-    router: &Router,
-    changes: &mut Vec<String>,
-) -> Result<(), RouterError> {
+pub(super) fn ensure(work: &mut Work<'_>, inside: &mut Socket) -> Result<(), RouterError> {
+    let (node, router) = (work.node, work.router);
     let failed = RouterError::netlink(&router.name);
-    let (outer, inner) =
-        node.with_socket(|outside| pair(outside, inside, netns, router, changes))?;
+    let (outer, inner) = node.with_socket(|outside| pair(work, outside, inside))?;
     let families = families(router);
     let slot = node.with_socket(|outside| -> Result<Slot, RouterError> {
         let there = addresses_of(outside, outer.index).map_err(failed)?;
-        let slot = there.iter().find_map(|a| Slot::of(a.net.addr()));
-        let slot = match slot {
+        let slot = match there.iter().find_map(|a| Slot::of(a.net.addr())) {
             Some(slot) => slot,
             None => Slot::free(outside, &router.name)?,
         };
         let wanted: Vec<_> = families.iter().map(|f| slot.net(*f, false)).collect();
-        let requests = set_addresses(outside, &outer, &wanted).map_err(failed)?;
-        changes.extend(requests.iter().map(|r| r.what.clone()));
-        outside
-            .batch(effect!("router.uplink-node"), &requests)
-            .map_err(failed)?;
+        let requests = set_end_addresses(outside, &outer, &wanted).map_err(failed)?;
+        work.send(outside, effect!("router.uplink-node"), &requests)?;
         Ok(slot)
     })?;
     let wanted: Vec<_> = families.iter().map(|f| slot.net(*f, true)).collect();
-    let mut requests = set_addresses(inside, &inner, &wanted).map_err(failed)?;
+    let mut requests = set_end_addresses(inside, &inner, &wanted).map_err(failed)?;
     requests.extend(default_routes(inside, &inner, slot, &families).map_err(failed)?);
-    changes.extend(requests.iter().map(|r| r.what.clone()));
-    inside
-        .batch(effect!("router.uplink-inside"), &requests)
-        .map_err(failed)?;
-    forward(node, router, &families, changes)?;
-    masquerade(node, router, slot, &families, changes)
+    work.send(inside, effect!("router.uplink-inside"), &requests)?;
+    forward(work, &families)?;
+    masquerade(work, slot, &families)
 }
 
 /// Takes the link away, with its masquerading; says whether there was one.
@@ -69,10 +56,7 @@ pub(super) fn remove(node: &NodeSide, name: &RouterName) -> Result<bool, RouterE
         }
     })?;
     let rules = match network(name) {
-        Some(network) => nft::remove(node, &network).map_err(|source| RouterError::Firewall {
-            router: name.clone(),
-            source,
-        })?,
+        Some(network) => nft::remove(node, &network).map_err(RouterError::firewall(name))?,
         None => 0,
     };
     Ok(removed || rules > 0)
@@ -87,12 +71,11 @@ pub(super) fn outer_name(name: &RouterName) -> String {
 
 /// Both ends, up; made if they are not there, made anew if they do not belong together.
 fn pair(
+    work: &mut Work<'_>,
     outside: &mut Socket,
     inside: &mut Socket,
-    netns: &Netns,
-    router: &Router,
-    changes: &mut Vec<String>,
 ) -> Result<(ObservedLink, ObservedLink), RouterError> {
+    let router = work.router;
     let failed = RouterError::netlink(&router.name);
     let outer_name = outer_name(&router.name);
     let mut look = |outside: &mut Socket| -> Result<_, RouterError> {
@@ -107,28 +90,20 @@ fn pair(
     } else {
         if let Some(stale) = &outer {
             let request = link::delete(&outer_name, stale.index);
-            changes.push(request.what.clone());
-            outside
-                .batch(effect!("router.uplink-stale"), &[request])
-                .map_err(failed)?;
+            work.send(outside, effect!("router.uplink-stale"), &[request])?;
         }
-        let pod = netns.as_fd().as_raw_fd();
+        let netns = work.netns.as_fd().as_raw_fd();
         let requests = [
-            link::create_uplink((&outer_name, UPLINK), router.mtu, ROUTER, pod),
+            link::create_uplink((&outer_name, UPLINK), router.mtu, ROUTER, netns),
             link::set_alias(&outer_name, 0, &format!("plexus-router {}", router.name)),
         ];
-        changes.push(requests[0].what.clone());
-        outside
-            .batch(effect!("router.uplink-create"), &requests)
-            .map_err(failed)?;
+        work.changes.push(requests[0].what.clone());
+        let made = outside.batch(effect!("router.uplink-create"), &requests);
+        made.map_err(failed)?;
         look(outside)?
     };
-    let missing = |link: &str| RouterError::Vanished {
-        router: router.name.clone(),
-        link: link.into(),
-    };
-    let outer = outer.ok_or_else(|| missing(&outer_name))?;
-    let inner = inner.ok_or_else(|| missing(UPLINK))?;
+    let outer = outer.ok_or_else(|| work.vanished(&outer_name))?;
+    let inner = inner.ok_or_else(|| work.vanished(UPLINK))?;
     for (socket, name, end) in [
         (&mut *outside, outer_name.as_str(), &outer),
         (inside, UPLINK, &inner),
@@ -143,20 +118,17 @@ fn pair(
         if !end.up {
             requests.push(link::set_up(name, end.index));
         }
-        changes.extend(requests.iter().map(|r| r.what.clone()));
-        socket
-            .batch(effect!("router.uplink-ends"), &requests)
-            .map_err(failed)?;
+        work.send(socket, effect!("router.uplink-ends"), &requests)?;
     }
     Ok((outer, inner))
 }
 
 /// A pair of addresses of each family: the node's, and the router's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot(u16);
 
 /// Away from the well-known addresses of clouds and of node-local resolvers.
-const RANGE: &str = "169.254.192.0/19";
+pub(super) const RANGE: &str = "169.254.192.0/19";
 const V4_BASE: u32 = u32::from_be_bytes([169, 254, 192, 0]);
 const V6_BASE: u128 = 0xfd70_6c65_7875_7300_0000_0000_0000_0000;
 const SLOTS: u16 = 4096;
@@ -175,21 +147,16 @@ impl Slot {
     fn free(socket: &mut Socket, name: &RouterName) -> Result<Self, RouterError> {
         let found = list(socket, address::list(None), address::read);
         let found = found.map_err(RouterError::netlink(name))?;
-        let used: BTreeSet<u16> = found
+        let used: BTreeSet<Slot> = found
             .iter()
             .filter_map(|a| Slot::of(a.net.addr()))
-            .map(|slot| slot.0)
             .collect();
         let [.., high, low] = Mac::derived(&["slot", name.as_str()]).bytes();
         let start = u16::from_be_bytes([high, low]);
         (0..SLOTS)
-            .map(|step| start.wrapping_add(step) % SLOTS)
+            .map(|step| Self(start.wrapping_add(step) % SLOTS))
             .find(|slot| !used.contains(slot))
-            .map(Self)
-            .ok_or_else(|| RouterError::NoLinkAddress {
-                router: name.clone(),
-                range: RANGE,
-            })
+            .ok_or_else(|| RouterError::NoLinkAddress(name.clone()))
     }
 
     fn net(self, family: Family, inner: bool) -> IpNet {
@@ -206,26 +173,14 @@ impl Slot {
     }
 }
 
-fn set_addresses(
+/// Beside the addresses that the kernel gives.
+fn set_end_addresses(
     socket: &mut Socket,
     end: &ObservedLink,
     wanted: &[IpNet],
-) -> Result<Vec<Request>, crate::NetlinkError> {
-    let have = addresses_of(socket, end.index)?;
-    let link_local =
-        |net: &IpNet| matches!(net, IpNet::V6(v6) if v6.addr().is_unicast_link_local());
-    let unwanted = have
-        .iter()
-        .map(|a| a.net)
-        .filter(|net| !wanted.contains(net) && !link_local(net));
-    let mut requests: Vec<_> = unwanted
-        .map(|net| address::delete(&end.name, end.index, net))
-        .collect();
-    let missing = wanted
-        .iter()
-        .filter(|net| !have.iter().any(|a| a.net == **net));
-    requests.extend(missing.map(|net| address::add(&end.name, end.index, *net)));
-    Ok(requests)
+) -> Result<Vec<Request>, NetlinkError> {
+    let link_local = |ip| matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    set_addresses(socket, (&end.name, end.index), wanted, link_local)
 }
 
 fn default_routes(
@@ -233,76 +188,47 @@ fn default_routes(
     end: &ObservedLink,
     slot: Slot,
     families: &[Family],
-) -> Result<Vec<Request>, crate::NetlinkError> {
+) -> Result<Vec<Request>, NetlinkError> {
     let mut requests = Vec::new();
     for family in Family::ALL {
-        let mut have = list(
-            socket,
-            managed::list_through(family, end.index),
-            Managed::read,
-        )?;
-        have.retain(|r| matches!(r.hop, Hop::Via { link, .. } if link == Some(end.index)));
-        let wanted = families.contains(&family).then(|| Managed {
-            dst: family.everything(),
-            hop: Hop::Via {
-                via: slot.net(family, false).addr(),
-                link: Some(end.index),
-            },
-        });
+        let have = managed::all_through(socket, family, end.index)?;
+        let node = slot.net(family, false).addr();
+        let wanted = families.contains(&family);
+        let wanted = wanted.then(|| Managed::through(family.everything(), node, Some(end.index)));
         let (deletions, additions) = managed::changes(&have, wanted.as_slice());
         requests.extend(deletions.into_iter().chain(additions));
     }
     Ok(requests)
 }
 
-fn forward(
-    node: &NodeSide,
-    router: &Router,
-    families: &[Family],
-    changes: &mut Vec<String>,
-) -> Result<(), RouterError> {
-    node.inside(|| {
+fn forward(work: &mut Work<'_>, families: &[Family]) -> Result<(), RouterError> {
+    work.node.inside(|| {
         for family in families {
             let key = match family {
                 Family::V4 => "net/ipv4/ip_forward",
                 Family::V6 => "net/ipv6/conf/all/forwarding",
             };
-            let setting = Setting {
-                key: key.into(),
-                value: "1".into(),
-            };
-            let set = sysctl::ensure(&setting).map_err(|source| RouterError::Setting {
-                router: router.name.clone(),
-                source,
-            })?;
-            changes.extend(set.then(|| format!("set sysctl {key} to 1")));
+            if set_sysctl(&work.router.name, key, "1")? {
+                work.changes.push(format!("set sysctl {key} to 1"));
+            }
         }
         Ok(())
     })?
 }
 
-fn masquerade(
-    node: &NodeSide,
-    router: &Router,
-    slot: Slot,
-    families: &[Family],
-    changes: &mut Vec<String>,
-) -> Result<(), RouterError> {
-    let wanted: Vec<_> = network(&router.name)
-        .iter()
-        .flat_map(|network| {
-            families.iter().map(|family| Masquerade {
-                network: network.clone(),
-                source: slot.net(*family, true).trunc(),
-                except: Vec::new(),
-            })
-        })
-        .collect();
-    let made = nft::ensure(node, &wanted).map_err(|source| RouterError::Firewall {
-        router: router.name.clone(),
-        source,
-    })?;
-    changes.extend(made);
+fn masquerade(work: &mut Work<'_>, slot: Slot, families: &[Family]) -> Result<(), RouterError> {
+    let name = &work.router.name;
+    let Some(network) = network(name) else {
+        return Ok(());
+    };
+    let masquerade = |family: &Family| Masquerade {
+        network: network.clone(),
+        source: slot.net(*family, true).trunc(),
+        except: Vec::new(),
+    };
+    let wanted: Vec<_> = families.iter().map(masquerade).collect();
+    let made = nft::ensure(work.node, &wanted).map_err(RouterError::firewall(name))?;
+    work.changes.extend(made);
     Ok(())
 }
 

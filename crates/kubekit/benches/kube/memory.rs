@@ -15,7 +15,7 @@ pub(crate) fn run(bench: &BenchLab, report: &mut Report) -> Result<()> {
         .value("ours", resident)
         .value("thick", peer);
     report.push(
-        row.aim("<= 25 MB", resident <= 25.0)
+        row.aim("<= 20 MB", resident <= 20.0)
             .note(format!("{anonymous:.1} MB of it anonymous")),
     );
     Ok(())

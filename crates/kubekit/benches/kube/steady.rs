@@ -95,8 +95,8 @@ fn rows(timings: &Timings, report: &mut Report) {
                 .of("thin", &of(Who::Thin, ipam, networks, verb))
                 .of("thick", &of(Who::Thick, ipam, networks, verb));
             report.push(match (verb, ipam, networks) {
-                ("ADD", Ipam::Local, 3) => row.at_least(THICK, 50.0),
-                ("ADD", Ipam::Wide, 3) => row.at_least(THICK, 150.0),
+                ("ADD", Ipam::Local, 3) => row.at_least(THICK, 24.0),
+                ("ADD", Ipam::Wide, 3) => row.at_least(THICK, 100.0),
                 _ => row,
             });
         }

@@ -1,11 +1,13 @@
 //! An IPAM plugin of others that Plexus executes below its own links: whereabouts, whose addresses all nodes share.
 
 use crate::common::{
-    NETWORKS, NodeCleanup, PodsFirst, address, apply, gone, nad, output_of, pings, pod, ready,
+    NETWORKS, NodeCleanup, PodsFirst, address, apply, gone, holds, nad, on, output_of, pings, pod,
+    ready,
 };
-use plexus_kubekit::Namespace;
+use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::multus::whereabouts;
 use plexus_kubekit::test_cluster::{self, Need};
+use plexus_kubekit::{Cluster, Namespace};
 use serde_json::json;
 
 #[test]
@@ -19,11 +21,14 @@ fn whereabouts_gives_addresses_to_links_of_ours() {
     let _clean = ["n1", "n2"].map(|node| NodeCleanup {
         cluster: kube,
         node,
-        script: "rm -rf /opt/cni/bin/whereabouts /etc/cni/net.d/whereabouts.d".to_owned(),
+        script: "rm -rf /opt/cni/bin/whereabouts /etc/cni/net.d/whereabouts.d; ip link del wb0 2>/dev/null; true"
+            .to_owned(),
     });
     let _first = PodsFirst {
         cluster: kube,
-        pods: ["a", "b", "c"].map(|name| namespace.pod(name)).to_vec(),
+        pods: ["a", "b", "c", "d"]
+            .map(|name| namespace.pod(name))
+            .to_vec(),
     };
     // Two addresses: what is not freed is missed.
     let config = json!({"cniVersion": "1.0.0", "type": "macvlan", "master": "eth1", "mode": "bridge",
@@ -58,4 +63,31 @@ fn whereabouts_gives_addresses_to_links_of_ours() {
         address(kube, &b, "net1", false)
     );
     gone(kube, &[&b, &c]);
+    below_a_device(kube, &namespace);
+}
+
+/// A device of the node that is moved into the pod has its address, and goes back without it.
+fn below_a_device(kube: &dyn Cluster, namespace: &Namespace<'_>) {
+    on(
+        kube,
+        "n1",
+        "ip link add wb0 type veth peer name wb1 && ip addr add 10.77.0.1/24 dev wb0 && ip link set wb0 up",
+    );
+    let config = json!({"cniVersion": "1.0.0", "type": "host-device", "device": "wb1",
+        "ipam": {"type": "whereabouts", "range": "10.77.0.0/24", "range_start": "10.77.0.11",
+            "range_end": "10.77.0.11", "configuration_path": whereabouts::CONFIGURATION}});
+    let (ns, d) = (namespace.name(), namespace.pod("d"));
+    apply(kube, &[nad(ns, "device", &[], &config.to_string())]);
+    for _ in 0..2 {
+        apply(kube, &[pod(ns, "d", "n1", &[(NETWORKS, "device")])]);
+        ready(kube, &[&d]);
+        assert_eq!(address(kube, &d, "net1", false), "10.77.0.11");
+        assert!(pings(kube, &d, "-I net1 10.77.0.1"));
+        gone(kube, &[&d]);
+        holds("the device is back on its node", TIMEOUT, || {
+            on(kube, "n1", "ip -o addr show; ip -o link show").contains(" wb1@wb0:")
+        });
+        let addresses = on(kube, "n1", "ip -o addr show dev wb1");
+        assert!(!addresses.contains("10.77.0.11"), "{addresses}");
+    }
 }

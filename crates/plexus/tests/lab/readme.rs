@@ -1,11 +1,12 @@
-//! The README's commands for a lab, as they are written there.
+//! The commands of the book's page about labs, as they are written there.
 
 use crate::machine::Lab;
 use plexus_testkit::{PLEXUS, bin, example};
 use std::path::Path;
 use std::process::Command;
 
-const HEADING: &str = "## A cluster on this machine, to try things out\n";
+const PAGE: &str = "docs/src/lab.md";
+const HEADING: &str = "## Commands\n";
 
 #[test]
 fn the_commands_work_as_written() {
@@ -61,8 +62,8 @@ fn the_commands_work_as_written() {
 
 /// The lines after the prompts of the first block, without remarks.
 fn commands(root: &Path) -> Vec<String> {
-    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    let section = readme.split(HEADING).nth(1).expect("the section is there");
+    let page = std::fs::read_to_string(root.join(PAGE)).unwrap();
+    let section = page.split(HEADING).nth(1).expect("the section is there");
     let block = section.split("```").nth(1).expect("it has a block");
     let lines = block.lines().filter_map(|line| line.strip_prefix("# "));
     let commands = lines.map(|line| line.split("  # ").next().unwrap_or_default());

@@ -123,7 +123,7 @@ fn objects_are_applied_shown_and_deleted() {
     what_is_not_there(&lab);
     terminals(&lab);
 
-    as_the_readme_says(&lab);
+    as_the_book_says(&lab);
     // As many networks as before, and another one: its interfaces stay, and that is said.
     let pod = std::fs::read_to_string(example("lab/20-pods.yaml")).unwrap();
     let pod = pod.split("---").next().unwrap();
@@ -182,30 +182,28 @@ fn objects_are_applied_shown_and_deleted() {
     });
 }
 
-/// The answers that the README shows under "Commands", word by word.
-fn as_the_readme_says(lab: &Lab) {
+/// The answers that the book shows on its page about the command line, word by word.
+fn as_the_book_says(lab: &Lab) {
     lab.apply(
         r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lost", "namespace": "default",
             "annotations": {"plexus.dev/networks": "storage,green"}},
             "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "none"}]}}"#,
     );
-    let dir = std::env::temp_dir().join(format!("px-readme-{}", lab.name()));
+    let dir = std::env::temp_dir().join(format!("px-book-{}", lab.name()));
     std::fs::create_dir_all(&dir).unwrap();
     let network = "apiVersion: plexus.dev/v1alpha1\nkind: Network\nmetadata:\n  name: green\nspec:\n  subnets:\n    \
                    a: {cidr: 10.1.0.7/24, gatway: 10.1.0.1}\n";
     std::fs::write(dir.join("net.yaml"), network).unwrap();
-    let readme = std::fs::read_to_string(example("../README.md")).unwrap();
+    let page = std::fs::read_to_string(example("../docs/src/command-line.md")).unwrap();
     for command in ["diagnose pod lost", "validate -f net.yaml"] {
-        let (_, answer) = readme
-            .split_once(&format!("\n# plexus {command}\n"))
-            .unwrap();
+        let (_, answer) = page.split_once(&format!("\n# plexus {command}\n")).unwrap();
         let lines = answer
             .lines()
             .take_while(|line| !line.starts_with(['#', '`']));
         let wanted: String = lines.map(|line| format!("{line}\n")).collect();
         let words: Vec<&str> = command.split(' ').collect();
         lab.eventually(
-            &format!("{command} says what the README says:\n{wanted}"),
+            &format!("{command} says what the book says:\n{wanted}"),
             || {
                 let output = captured(lab.plexus(&words).current_dir(&dir).output().unwrap());
                 output.out == wanted

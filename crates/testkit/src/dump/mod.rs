@@ -43,14 +43,11 @@ impl Dump {
         Dump { lines }
     }
 
-    /// The dump with a text replaced everywhere.
+    /// The dump with a word replaced everywhere; where it is only part of a longer word or number, it stays.
     pub fn replacing(&self, from: &str, to: &str) -> Dump {
+        let lines = self.lines.iter();
         Dump {
-            lines: self
-                .lines
-                .iter()
-                .map(|line| line.replace(from, to))
-                .collect(),
+            lines: lines.map(|line| replace_word(line, from, to)).collect(),
         }
     }
 
@@ -181,5 +178,34 @@ fn files(label: &str, root: &Path, dir: &Path, lines: &mut BTreeSet<String>) {
                 .to_string();
             lines.insert(format!("{label} {path}: {content:?}"));
         }
+    }
+}
+
+fn replace_word(line: &str, from: &str, to: &str) -> String {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let mut replaced = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(from) {
+        let longer = is_part(before.chars().next_back()) || is_part(after.chars().next());
+        replaced += before;
+        replaced += if longer { from } else { to };
+        rest = after;
+    }
+    replaced + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replace_word;
+
+    #[test]
+    fn a_word_is_replaced_and_a_longer_one_is_not() {
+        let replaced = |line| replace_word(line, "3000", "OWN");
+        assert_eq!(
+            replaced("ifalias=\"plexus 3000 c1 3000\""),
+            "ifalias=\"plexus OWN c1 OWN\""
+        );
+        assert_eq!(replaced("ageing_time=30000"), "ageing_time=30000");
+        assert_eq!(replaced("a3000 3000"), "a3000 OWN");
     }
 }

@@ -5,10 +5,18 @@ use super::{DirectoryError, failed};
 use plexus_faults::effect;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, statat, unlinkat};
 use rustix::io::Errno;
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, Metadata};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// What every file of a directory has fits one read.
+pub(super) fn read_small(file: &File) -> Option<String> {
+    let mut text = [0; 1024];
+    let length = file.read_at(&mut text, 0).ok()?;
+    String::from_utf8(text.get(..length)?.to_vec()).ok()
+}
 
 /// An open directory: what is done in it is done there, whatever its path leads to by now.
 #[derive(Debug)]
@@ -32,19 +40,25 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Opens a regular file; anything else neither blocks us nor gets a byte.
-    pub(super) fn file(&self, name: &str, how: OFlags, mode: u32) -> io::Result<File> {
-        let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = File::from(openat(
-            &self.fd,
-            name,
-            how | safe,
-            Mode::from_raw_mode(mode),
-        )?);
-        match file.metadata()?.is_file() {
-            true => Ok(file),
+    /// Opens a regular file, and says what it is; anything else neither blocks us nor gets a byte.
+    pub(super) fn file(&self, name: &str, how: OFlags, mode: u32) -> io::Result<(File, Metadata)> {
+        let file = self.any(name, how, mode)?;
+        let metadata = file.metadata()?;
+        match metadata.is_file() {
+            true => Ok((file, metadata)),
             false => Err(io::Error::other("it is not a regular file")),
         }
+    }
+
+    /// Makes a file that is not there yet: nothing else than a regular one.
+    pub(super) fn new_file(&self, name: &str, mode: u32) -> io::Result<File> {
+        self.any(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)
+    }
+
+    fn any(&self, name: &str, how: OFlags, mode: u32) -> io::Result<File> {
+        let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode);
+        Ok(openat(&self.fd, name, how | safe, mode)?.into())
     }
 
     /// Whether there is something of that name, be it a link that leads nowhere.
@@ -56,12 +70,10 @@ impl Folder {
         }
     }
 
-    /// What every file here has fits one read.
+    /// The text of a file.
     pub(super) fn read_small(&self, name: &str) -> Option<String> {
-        let mut text = [0; 1024];
-        let mut file = self.file(name, OFlags::RDONLY, 0).ok()?;
-        let length = file.read(&mut text).ok()?;
-        String::from_utf8(text.get(..length)?.to_vec()).ok()
+        let (file, _) = self.file(name, OFlags::RDONLY, 0).ok()?;
+        read_small(&file)
     }
 
     pub(super) fn remove(&self, name: &str) -> Result<(), DirectoryError> {

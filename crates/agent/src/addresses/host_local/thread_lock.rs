@@ -10,7 +10,6 @@ use std::time::Instant;
 
 static QUEUES: Mutex<BTreeMap<Identity, Queue>> = Mutex::new(BTreeMap::new());
 
-/// One directory that somebody uses.
 #[derive(Debug, Default)]
 struct Queue {
     taken: bool,
@@ -54,9 +53,9 @@ impl Drop for ThreadLock {
         let mut queues = lock();
         if let Some(queue) = queues.get_mut(&self.0) {
             queue.taken = false;
-            queue.freed.notify_one();
-            if queue.waiting == 0 {
-                queues.remove(&self.0);
+            match queue.waiting {
+                0 => drop(queues.remove(&self.0)),
+                _ => queue.freed.notify_one(),
             }
         }
     }

@@ -53,13 +53,12 @@ pub(in crate::cluster) async fn answer(shared: &Shared, donor: &mut Donor) -> Op
         if gave != DonateOutcome::Published {
             // Something may be freed, the first ones may not answer, or the API server did not.
             let wait = if wait.is_zero() { ROUND } else { wait };
-            next = Some(next.map_or(wait, |next| next.min(wait)));
+            next = next.into_iter().chain([wait]).min();
         }
     }
     next
 }
 
-/// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster) enum DonateOutcome {
     /// There was nothing to give, or nobody to give it to.
@@ -70,7 +69,6 @@ pub(in crate::cluster) enum DonateOutcome {
     Published,
 }
 
-/// Gives something, if there is something to give.
 pub(in crate::cluster) async fn donate(
     shared: &Shared,
     donor: &mut Donor,

@@ -1,9 +1,10 @@
 //! What this node is given: every part that names it becomes a block of its own, whether somebody
 //! still waits for it or not. So nothing that was given is in nobody's hands for long.
 
+use crate::cluster::api::error_text;
 use crate::cluster::ask;
 use crate::cluster::create::{Created, create};
-use crate::cluster::shared::{Shared, error_text};
+use crate::cluster::shared::Shared;
 use plexus_api::objects::BlockSpec;
 
 /// Whether nothing is left to do.

@@ -5,16 +5,15 @@
 use super::answer::answer;
 use super::receive::{receive, withdraw_old};
 use super::record;
+use crate::cluster::api::{self, error_text, within};
 use crate::cluster::cached::{CachedBlock, CachedRequest};
 use crate::cluster::create::{Created, create};
 use crate::cluster::kinds::Blocks;
 use crate::cluster::report::RecordOutcome;
-use crate::cluster::shared::{MANAGER, Shared, error_text, within};
+use crate::cluster::shared::Shared;
 use crate::cluster::watch;
 use crate::cluster::wire::BlockWire;
 use ipnet::IpNet;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use plexus_api::objects::{BlockSpec, DonatedPart};
 use plexus_core::ipam::Donation;
 use plexus_faults::effect;
@@ -39,9 +38,8 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 /// What this node, as a donor, remembers between two runs.
 #[derive(Default)]
 pub(in crate::cluster) struct Donor {
-    /// What is known of requests, by their UID.
-    seen: BTreeMap<String, KnownRequest>,
-    answered: BTreeSet<String>,
+    /// By their UID.
+    requests: BTreeMap<String, KnownRequest>,
     /// Since when nobody is there to have a part, by network and part.
     nobody: BTreeMap<(String, IpNet), Instant>,
     /// What was given lately, by network and asker.
@@ -54,15 +52,14 @@ struct KnownRequest {
     since: Instant,
     /// What its node has been given, by whomever.
     donations: BTreeSet<IpNet>,
-    /// Another node answered it.
-    answered: bool,
+    answered_elsewhere: bool,
+    answered_here: bool,
 }
 
 impl Donor {
     pub(super) fn keep_only(&mut self, open: &[Arc<CachedRequest>]) {
         let open: BTreeSet<&String> = open.iter().map(|request| &request.uid).collect();
-        self.seen.retain(|uid, _| open.contains(uid));
-        self.answered.retain(|uid| open.contains(uid));
+        self.requests.retain(|uid, _| open.contains(uid));
     }
 
     /// How long it is until this node answers, if it does so that long after the request came. When
@@ -73,31 +70,35 @@ impl Donor {
         after: Duration,
         donations: BTreeSet<IpNet>,
     ) -> Duration {
-        let seen = self.seen.entry(request.uid.clone());
-        let seen = seen.or_insert_with(|| KnownRequest {
+        let known = self.requests.entry(request.uid.clone());
+        let known = known.or_insert_with(|| KnownRequest {
             since: Instant::now(),
             donations: donations.clone(),
-            answered: false,
+            answered_elsewhere: false,
+            answered_here: false,
         });
-        if !donations.is_subset(&seen.donations) {
-            seen.since = Instant::now();
-            seen.donations = donations;
-            seen.answered = true;
+        if !donations.is_subset(&known.donations) {
+            known.since = Instant::now();
+            known.donations = donations;
+            known.answered_elsewhere = true;
         }
-        let after = match seen.answered {
+        let after = match known.answered_elsewhere {
             true => after.max(ANSWERED_PAUSE),
             false => after,
         };
-        after.saturating_sub(seen.since.elapsed())
+        after.saturating_sub(known.since.elapsed())
     }
 
     /// Each request is answered once: what was given may be taken before the request is.
     pub(super) fn has_answered(&self, request: &CachedRequest) -> bool {
-        self.answered.contains(&request.uid)
+        let known = self.requests.get(&request.uid);
+        known.is_some_and(|known| known.answered_here)
     }
 
     pub(super) fn answered(&mut self, request: &CachedRequest) {
-        self.answered.insert(request.uid.clone());
+        if let Some(known) = self.requests.get_mut(&request.uid) {
+            known.answered_here = true;
+        }
     }
 
     /// How many addresses an asker may still be given: a node that asks again and again must not have
@@ -124,7 +125,6 @@ fn asker(request: &CachedRequest) -> (String, String) {
     (spec.network.uuid.clone(), spec.node.clone())
 }
 
-/// Never ends.
 pub(in crate::cluster) async fn run(shared: Arc<Shared>) {
     let mut donor = Donor::default();
     let mut pause = CHECK_INTERVAL;
@@ -160,33 +160,22 @@ async fn reconcile(shared: &Shared, donor: &mut Donor) -> Duration {
 
 /// Publishes this node's donations as the journal has them; returns when to look again.
 async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> Option<Duration> {
-    let node = &shared.options.node;
     let mut next: Option<Duration> = None;
     let mut blocks: BTreeSet<(String, IpNet)> = published(shared);
     for donation in journaled {
+        let key = (donation.network.clone(), donation.part);
         match fate_of(shared, &donation) {
             Fate::Over => {
-                donor
-                    .nobody
-                    .remove(&(donation.network.clone(), donation.part));
+                donor.nobody.remove(&key);
                 tracing::info!(part = %donation.part, block = %donation.block, "the block of a gift is no longer this node's");
                 shared.hooks.delete_donation(&donation);
                 continue;
             }
-            Fate::Taken => drop(
-                donor
-                    .nobody
-                    .remove(&(donation.network.clone(), donation.part)),
-            ),
+            Fate::Taken => drop(donor.nobody.remove(&key)),
             Fate::Ours => {
-                let ours = Donation {
-                    node: node.clone(),
-                    ..donation.clone()
-                };
-                record(shared, &ours);
+                record_as_ours(shared, &donation);
             }
             Fate::Nobodys => {
-                let key = (donation.network.clone(), donation.part);
                 let since = *donor.nobody.entry(key).or_insert_with(Instant::now);
                 let left = NODE_GONE_GRACE.saturating_sub(since.elapsed());
                 let left = match left.is_zero() {
@@ -200,13 +189,12 @@ async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> 
     }
     for (network, block) in blocks {
         if !publish_donations(shared, &network, &block).await {
-            next = Some(next.map_or(RETRY_INTERVAL, |next| next.min(RETRY_INTERVAL)));
+            next = next.into_iter().chain([RETRY_INTERVAL]).min();
         }
     }
     next
 }
 
-/// What became of a part.
 enum Fate {
     /// Its block is another's, or its network is gone.
     Over,
@@ -245,6 +233,14 @@ fn published(shared: &Shared) -> BTreeSet<(String, IpNet)> {
         .collect()
 }
 
+fn record_as_ours(shared: &Shared, donation: &Donation) -> RecordOutcome {
+    let ours = Donation {
+        node: shared.options.node.clone(),
+        ..donation.clone()
+    };
+    record(shared, &ours)
+}
+
 /// Makes a block of a part that nobody is left to have. Whether nothing is left to do.
 async fn take_back(shared: &Shared, donation: &Donation) -> bool {
     let node = &shared.options.node;
@@ -269,11 +265,7 @@ async fn take_back(shared: &Shared, donation: &Donation) -> bool {
             let name = BlockSpec::name(&donation.network, &donation.part);
             shared.blocks.claimed(shared, &name, &spec);
             tracing::info!(part = %donation.part, node = donation.node, "whoever a part of a block was given to is gone: it is this node's again");
-            let ours = Donation {
-                node: node.clone(),
-                ..donation.clone()
-            };
-            record(shared, &ours) == RecordOutcome::OnDisk
+            record_as_ours(shared, donation) == RecordOutcome::OnDisk
         }
         Ok(Created::Unclear | Created::Theirs(_)) => true,
         Err(error) => {
@@ -318,16 +310,11 @@ pub(in crate::cluster) async fn publish_donations(
         return true;
     }
     let name = BlockSpec::name(network, block);
-    let how = PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
     // Of that very object: a word that comes late must not be the next owner's.
     let patch = json!({"metadata": {"uid": there.uid}, "status": {"given": all}});
-    let patch = Patch::Merge(patch);
-    let api: Api<BlockWire> = Api::all(shared.client.clone());
+    let blocks = api::all::<BlockWire>(&shared.client);
     effect("api.given<");
-    match within(api.patch_status(&name, &how, &patch)).await {
+    match within(api::merge_status(&blocks, &name, patch)).await {
         Ok(written) => {
             effect("api.given>");
             watch::take::<Blocks>(shared, written);

@@ -1,311 +1,629 @@
-//! Parts of blocks that nodes give each other, and what becomes of them when either side dies.
+//! What a node makes of blocks and parts, of those that others merely say they have, and of an API server
+//! that answers late or not at all.
 
-use super::admin::{Admin, BLOCKS};
-use super::{TestNode, server, until};
-use crate::cluster::{ClaimError, ClaimRequest};
+use super::fake_api::FakeApi;
+use super::fake_hooks::FakeHooks;
+use crate::cluster::cached;
+use crate::cluster::claim::{self, ClaimRequest, network_ref};
+use crate::cluster::donations::{Donor, publish_donations};
+use crate::cluster::error::ClaimError;
+use crate::cluster::kinds::{Blocks, Requests};
+use crate::cluster::report::{BlockUse, ClusterOptions, Hooks, NodeFacts, RecordOutcome};
+use crate::cluster::restore;
+use crate::cluster::shared::Shared;
+use crate::cluster::{ask, donations, watch};
 use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, BlockSubnet, Ipam};
-use plexus_api::objects::{BlockRequestSpec, BlockSpec};
-use plexus_core::ipam::{BlockSource, Donation, PoolKey};
-use plexus_core::resolve::Objects;
+use plexus_api::cni::{BlockIpam, Ipam};
+use plexus_api::objects::{BlockRequestSpec, BlockSpec, DonatedPart, NetworkRef};
+use plexus_core::ipam::{Donation, PoolKey};
+use plexus_core::resolve::NetworkObject;
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+const BLOCKS: &str = "/apis/plexus.dev/v1alpha1/blocks";
 const REQUESTS: &str = "/apis/plexus.dev/v1alpha1/blockrequests";
 
-/// A network of two blocks, and nodes of which the first two have one each.
-struct Stage {
-    admin: Admin,
-    uid: String,
-    team: String,
-    nodes: Vec<TestNode>,
-    names: Vec<String>,
-    blocks: [IpNet; 2],
+/// Node `n1`, with the network `a/blue` (UID `u`, 10.1.0.0/16, blocks of 64), others, and a server.
+struct Fixture {
+    runtime: tokio::runtime::Runtime,
+    shared: Arc<Shared>,
+    hooks: Arc<FakeHooks>,
+    api: FakeApi,
+    network: NetworkObject,
+    directory: PathBuf,
 }
 
-impl Stage {
-    fn new() -> Self {
-        let admin = server();
-        let team = admin.name("team");
-        admin.namespace(&team);
-        let subnets = json!({"a": {"cidr": "10.7.0.0/25"}});
-        let uid = admin.network(&team, "blue", &json!({"subnets": subnets}));
-        let names = ["n1", "n2", "n3"].map(|name| admin.name(name));
-        let start = |name: &String| TestNode::start(&admin, name, "10.245.1.0/24", "192.0.2.1");
-        let nodes: Vec<TestNode> = names.iter().map(|name| start(name).synced()).collect();
-        let mut stage = Self {
-            uid,
-            team,
-            nodes,
-            names: names.to_vec(),
-            blocks: [IpNet::default(); 2],
-            admin,
-        };
-        stage.blocks = [0, 1].map(|n| stage.claim(n, false).unwrap());
-        until("that the third sees both", || {
-            let network = stage.nodes[2].cluster.fabric().overlay;
-            network.get(&stage.uid).is_some_and(|all| all.len() == 2)
+impl Fixture {
+    fn new(name: &str) -> Self {
+        let name = format!("plexus-gifts-{}-{name}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        // What a test that was killed has left.
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        let api = FakeApi::start();
+        let hooks = Arc::new(FakeHooks::default());
+        hooks.usage.lock().unwrap().push(BlockUse {
+            network_uid: "u".to_owned(),
+            cidr: net("10.1.0.0/26"),
+            allocated: 0,
         });
-        stage
+        let network = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u"},
+            "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}}, "status": {"phase": "Active"}});
+        let network = cached::network(&serde_json::from_value(network).unwrap()).unwrap();
+        let shared = shared(&runtime, &directory, &api, &hooks);
+        let fixture = Self {
+            runtime,
+            shared: Arc::new(shared),
+            hooks,
+            api,
+            network,
+            directory,
+        };
+        fixture.knows();
+        fixture
     }
 
-    fn claim(&self, n: usize, ask: bool) -> Result<IpNet, ClaimError> {
-        let cluster = &self.nodes[n].cluster;
-        let network = cluster.network(&self.team, "blue").unwrap();
-        cluster.claim(ClaimRequest {
-            network: &network,
-            subnet: &subnet(),
-            containing: None,
-            have: &cluster.blocks(&self.uid).own,
-            ask,
-            until: Instant::now() + Duration::from_secs(60),
-        })
+    /// What does not change.
+    fn knows(&self) {
+        let mut state = self.shared.state_mut();
+        state.networks.put("a/blue", Arc::new(self.network.clone()));
+        for name in ["n1", "n2", "n3", "m"] {
+            let node = NodeFacts {
+                uid: format!("uid-{name}"),
+                pod_cidrs: Vec::new(),
+                addresses: Vec::new(),
+            };
+            state.nodes.put(name, Arc::new(node));
+        }
+        state.networks.live = true;
+        state.nodes.live = true;
+        state.blocks.live = true;
     }
 
-    fn config(&self) -> BlockIpam {
-        BlockIpam {
-            uid: self.uid.clone(),
-            subnets: vec![subnet()],
-            routes: Vec::new(),
+    /// Another process on the same disk.
+    fn restart(&mut self) {
+        self.shared.disk.flush();
+        self.shared = Arc::new(shared(
+            &self.runtime,
+            &self.directory,
+            &self.api,
+            &self.hooks,
+        ));
+        self.knows();
+        self.see();
+    }
+
+    /// Makes a Block, as its node would.
+    fn block(&self, cidr: &str, node: &str, given: &[(&str, &str)]) -> String {
+        let spec = spec(cidr, node);
+        let mut labels = json!({"plexus.dev/network": "u", "plexus.dev/node": node});
+        if spec.cidr.prefix_len() > 26 {
+            labels["plexus.dev/from"] = json!("somebody");
+        }
+        let donated = |(cidr, node): &(&str, &str)| json!({"cidr": cidr, "node": node});
+        let given: Vec<Value> = given.iter().map(donated).collect();
+        let name = BlockSpec::name("u", &spec.cidr);
+        self.api.store.put(
+            BLOCKS,
+            json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
+                "metadata": {"name": name, "labels": labels}, "spec": spec,
+                "status": {"given": given}}),
+        )
+    }
+
+    /// The watch brings what there is.
+    fn see(&self) {
+        let known: Vec<String> = self.shared.state().blocks.objects.keys().cloned().collect();
+        for name in known {
+            if self.api.store.get(&format!("{BLOCKS}/{name}")).is_none() {
+                watch::forget::<Blocks>(&self.shared, &name);
+            }
+        }
+        for object in self.api.store.all(BLOCKS) {
+            watch::take::<Blocks>(&self.shared, serde_json::from_value(object).unwrap());
+        }
+        for object in self.api.store.all(REQUESTS) {
+            watch::take::<Requests>(&self.shared, serde_json::from_value(object).unwrap());
         }
     }
 
-    /// Takes every address that a node has; how many.
-    fn fill(&self, n: usize) -> usize {
-        let (config, own) = (self.config(), self.nodes[n].cluster.blocks(&self.uid));
-        let network = "team.blue".parse().unwrap();
-        let key = PoolKey::of(&Ipam::Blocks(config.clone()), &network).unwrap();
-        let mut pools = self.nodes[n].hooks.pools.lock().unwrap();
-        let mut take = |i: usize| pools.allocate_blocks(&key, &config, &own, &[], &format!("o{i}"));
-        (0..200).take_while(|i| take(*i).is_ok()).count()
+    fn given(&self, cidr: &str) -> Value {
+        let name = BlockSpec::name("u", &net(cidr));
+        let object = self.api.store.get(&format!("{BLOCKS}/{name}")).unwrap();
+        object["status"]["given"].clone()
     }
 
-    fn block(&self, cidr: &IpNet) -> Option<Value> {
-        let name = BlockSpec::name(&self.uid, cidr);
-        self.admin.get(BLOCKS, &name)
+    fn issues(&self) -> Vec<String> {
+        let of = self.shared.blocks.of(&self.shared.state(), "n1", "u");
+        of.iter().map(ToString::to_string).collect()
     }
 
-    fn given(&self, cidr: &IpNet) -> Value {
-        let block = self.block(cidr).unwrap_or_default();
-        block["status"]["given"].clone()
+    fn settled(&self, cidr: &str) -> bool {
+        self.runtime.block_on(restore::restore(&self.shared));
+        self.issues().contains(&cidr.to_owned())
     }
 
-    fn request(&self, n: usize) -> Option<Value> {
-        let name = BlockRequestSpec::name(&self.uid, &self.names[n]);
-        self.admin.get(REQUESTS, &name)
+    fn says(&self, cidr: &str) -> bool {
+        let block = net(cidr);
+        let say = publish_donations(&self.shared, "u", &block);
+        self.runtime.block_on(say)
     }
 
-    /// Stops a node's API side and starts it again, with what its journal has by then.
-    fn restart(&mut self, n: usize, between: impl FnOnce(&Self)) {
-        let name = self.names[n].clone();
-        let TestNode {
-            cluster,
-            hooks,
-            directory,
-        } = self.nodes.remove(n);
-        drop(cluster);
-        std::thread::sleep(Duration::from_millis(300));
-        between(self);
-        let node = TestNode::again(&self.admin.kubeconfig, &name, directory, hooks).synced();
-        self.nodes.insert(n, node);
-    }
-}
-
-fn subnet() -> BlockSubnet {
-    let cidr: IpNet = "10.7.0.0/25".parse().unwrap();
-    BlockSubnet {
-        cidr,
-        gateway: cidr.hosts().last().unwrap(),
-        exclude: Vec::new(),
-        block_length: Some(26),
-    }
-}
-
-#[test]
-fn a_node_without_a_block_is_given_a_part_of_another_s() {
-    let stage = Stage::new();
-    let none = stage.claim(2, false);
-    assert!(
-        matches!(none, Err(ClaimError::Exhausted { .. })),
-        "{none:?}"
-    );
-    let begun = Instant::now();
-    let part = stage.claim(2, true).unwrap();
-    println!("given after {:?}", begun.elapsed());
-    assert_eq!(part.prefix_len(), 29, "eight addresses: {part}");
-    let giver = usize::from(stage.blocks[1].contains(&part));
-    let whole = stage.blocks[giver];
-    assert!(whole.contains(&part));
-    let expected = json!([{"cidr": part, "node": stage.names[2]}]);
-    assert_eq!(stage.given(&whole), expected);
-    let block = stage.block(&part).unwrap();
-    assert_eq!(block["spec"]["node"], json!(stage.names[2]));
-    let labels = &block["metadata"]["labels"];
-    assert_eq!(labels["plexus.dev/from"], json!(stage.names[giver]));
-    assert!(stage.request(2).is_none(), "it is withdrawn");
-    assert_eq!(stage.nodes[2].cluster.blocks(&stage.uid).own, [part]);
-    until("that the giver knows what became of it", || {
-        let network = stage.nodes[giver].cluster.fabric().overlay;
-        network[&stage.uid].iter().any(|block| block.cidr == part)
-    });
-    assert_eq!(
-        stage.nodes[giver].cluster.blocks(&stage.uid).donated,
-        [part]
-    );
-    // Of both together, each address once: two are set apart, one is the gateway's.
-    let all: usize = (0..3).map(|n| stage.fill(n)).sum();
-    assert_eq!((stage.fill(2), all), (8, 128 - 3));
-    // All is in use: who was asked is said, and that took a bounded time.
-    let begun = Instant::now();
-    let error = stage.claim(2, true).unwrap_err();
-    assert!(begun.elapsed() < Duration::from_secs(15));
-    let ClaimError::NotGiven { owners, .. } = &error else {
-        panic!("{error}");
-    };
-    assert_eq!(*owners, stage.names[..2]);
-    let text = error.to_string();
-    assert!(
-        text.contains("2 are taken") && text.contains("were asked for a part"),
-        "{text}"
-    );
-    assert!(stage.request(2).is_none());
-}
-
-#[test]
-fn a_giver_that_dies_before_it_says_so_says_so_later() {
-    let mut stage = Stage::new();
-    let whole = stage.blocks[0];
-    let part = whole.subnets(30).unwrap().nth(3).unwrap();
-    let given = Donation {
-        network: stage.uid.clone(),
-        block: whole,
-        part,
-        node: stage.names[2].clone(),
-    };
-    stage.restart(0, |stage| {
-        assert_eq!(stage.given(&whole), Value::Null);
-    });
-    // As the journal of the last agent has it.
-    stage.nodes[0]
-        .hooks
-        .donations
-        .lock()
-        .unwrap()
-        .push(given.clone());
-    stage.restart(0, |_| ());
-    until("that the third has it, though it never asked", || {
-        stage.nodes[2].cluster.blocks(&stage.uid).own == [part]
-    });
-    assert_eq!(
-        stage.given(&whole),
-        json!([{"cidr": part, "node": stage.names[2]}])
-    );
-    // The journal is lost: what the API knows is in it again, and nothing is issued from it meanwhile.
-    stage.restart(0, |_| ());
-    stage.nodes[0].hooks.donations.lock().unwrap().clear();
-    assert_eq!(stage.nodes[0].cluster.blocks(&stage.uid).donated, [part]);
-    stage.restart(0, |_| ());
-    until("that it is journaled again", || {
-        *stage.nodes[0].hooks.donations.lock().unwrap() == [given.clone()]
-    });
-    // Somebody takes it out of the status: the journal knows better.
-    let name = BlockSpec::name(&stage.uid, &whole);
-    let nothing = json!({"status": {"given": null}});
-    stage.admin.edit_status(BLOCKS, &name, &nothing);
-    until("that it is said again", || {
-        stage.given(&whole) != Value::Null
-    });
-}
-
-#[test]
-fn an_asker_that_dies_takes_what_it_was_given_when_it_is_back() {
-    let mut stage = Stage::new();
-    let (whole, asker) = (stage.blocks[1], stage.names[2].clone());
-    let part = whole.subnets(29).unwrap().nth(2).unwrap();
-    stage.restart(2, |stage| {
-        // It died while it asked.
-        let name = BlockRequestSpec::name(&stage.uid, &asker);
-        let network = json!({"namespace": stage.team, "name": "blue", "uid": stage.uid});
-        let request = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
-            "metadata": {"name": name},
-            "spec": {"network": network, "node": asker, "family": "ipv4", "addresses": 8}});
-        stage.admin.create(REQUESTS, &request);
-        until("that it is answered", || {
-            let mut given = stage.blocks.iter().map(|block| stage.given(block));
-            given.any(|given| given != Value::Null)
+    fn holds(&self, address: &str) {
+        let subnets = self.network.spec.block_subnets();
+        let config = Ipam::Blocks(BlockIpam {
+            uid: "u".to_owned(),
+            subnets,
+            routes: Vec::new(),
         });
-        assert!(stage.block(&part).is_none());
-    });
-    until("that it has it", || {
-        !stage.nodes[2].cluster.blocks(&stage.uid).own.is_empty()
-    });
-    until("that the request is gone", || stage.request(2).is_none());
-    let own = stage.nodes[2].cluster.blocks(&stage.uid).own;
-    let size = |block: &IpNet| 1_usize << (32 - block.prefix_len());
-    assert_eq!(stage.fill(2), own.iter().map(size).sum::<usize>());
-}
-
-#[test]
-fn what_was_given_to_a_node_that_is_gone_is_the_giver_s_again() {
-    let stage = Stage::new();
-    let part = stage.claim(2, true).unwrap();
-    let giver = usize::from(stage.blocks[1].contains(&part));
-    let (whole, before) = (stage.blocks[giver], stage.fill(giver));
-    stage.admin.delete("/api/v1/nodes", &stage.names[2]);
-    std::thread::sleep(Duration::from_secs(3));
-    // The controller has not returned its block: nobody else may have it.
-    assert_eq!(
-        stage.block(&part).unwrap()["spec"]["node"],
-        json!(stage.names[2])
-    );
-    assert_eq!(stage.fill(giver), before);
-    stage
-        .admin
-        .delete(BLOCKS, &BlockSpec::name(&stage.uid, &part));
-    let giver_name = json!(stage.names[giver]);
-    until("that it is the giver's", || {
-        let block = stage.block(&part);
-        block.is_some_and(|block| block["spec"]["node"] == giver_name)
-    });
-    until("that its status says so", || {
-        stage.given(&whole) == json!([{"cidr": part, "node": stage.names[giver]}])
-    });
-    let own = stage.nodes[giver].cluster.blocks(&stage.uid).own;
-    assert!(own.contains(&whole) && own.contains(&part), "{own:?}");
-    assert_eq!(stage.fill(giver), before + 8);
-}
-
-#[test]
-fn a_part_that_is_not_given_is_not_used() {
-    let stage = Stage::new();
-    let part = stage.claim(2, true).unwrap();
-    let giver = usize::from(stage.blocks[1].contains(&part));
-    let whole = stage.blocks[giver];
-    let name = BlockSpec::name(&stage.uid, &whole);
-    let object = stage.block(&whole).unwrap();
-    // Its block is another's all of a sudden, who knows nothing of donations.
-    stage.admin.delete(BLOCKS, &name);
-    let mut spec = object["spec"].clone();
-    spec["node"] = json!(stage.admin.name("elsewhere"));
-    let theirs = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
-        "metadata": {"name": name}, "spec": spec});
-    let made = stage.admin.try_create(BLOCKS, &theirs);
-    if made.is_err() {
-        // The giver was faster and made it again, with all that it says.
-        until("that it says so again", || {
-            stage.given(&whole) != Value::Null
-        });
-        return;
+        let key = PoolKey::of(&config, &"a.blue".parse().unwrap()).unwrap();
+        let mut pools = self.hooks.pools.lock().unwrap();
+        pools
+            .reserve(&key, address.parse().unwrap(), "pod")
+            .unwrap();
     }
-    until("that the third sees it", || {
-        stage.nodes[2].cluster.blocks(&stage.uid).own.is_empty()
-    });
-    stage.admin.edit_status(
-        BLOCKS,
-        &name,
-        &json!({"status": {"given": [{"cidr": part, "node": stage.names[2]}]}}),
+
+    fn block_claim(&self, ask: bool) -> ClaimRequest {
+        ClaimRequest {
+            network: network_ref(&self.network),
+            subnet: self.network.spec.block_subnets()[0].clone(),
+            containing: None,
+            have: Vec::new(),
+            ask,
+            until: Instant::now() + Duration::from_secs(60),
+        }
+    }
+
+    fn claim(&self) -> Result<IpNet, ClaimError> {
+        let claim = claim::claim(Arc::clone(&self.shared), self.block_claim(false));
+        self.runtime.block_on(claim)
+    }
+
+    fn calls(&self, what: &str) -> usize {
+        let calls = self.api.store.calls.lock().unwrap();
+        calls.iter().filter(|call| call.starts_with(what)).count()
+    }
+
+    fn swallow(&self, method: &str) {
+        *self.api.store.swallow.lock().unwrap() = Some((method.to_owned(), 1));
+    }
+
+    fn journal(&self, block: &str, part: &str, node: &str) {
+        let given = Donation {
+            network: "u".to_owned(),
+            block: net(block),
+            part: net(part),
+            node: node.to_owned(),
+        };
+        let recorded = self.hooks.record_donation(&given, &[]);
+        assert_eq!(recorded, RecordOutcome::OnDisk);
+    }
+
+    fn journaled(&self) -> Vec<String> {
+        let given = self.hooks.donations.lock().unwrap();
+        given
+            .iter()
+            .map(|g| format!("{} {}", g.part, g.node))
+            .collect()
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // What is left is in the directory for what is temporary.
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn shared(
+    runtime: &tokio::runtime::Runtime,
+    directory: &std::path::Path,
+    api: &FakeApi,
+    hooks: &Arc<FakeHooks>,
+) -> Shared {
+    let _inside = runtime.enter();
+    let server = format!("http://{}", api.address);
+    let client = kube::Client::try_from(kube::Config::new(server.parse().unwrap())).unwrap();
+    let options = ClusterOptions {
+        server: plexus_client::Server::Account,
+        node: "n1".to_owned(),
+        state_dir: directory.to_owned(),
+        cni_conf_dir: directory.to_owned(),
+        host_root: None,
+        pod_cidrs: false,
+        containers: false,
+    };
+    let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;
+    Shared::new(options, client, hooks)
+}
+
+fn net(text: &str) -> IpNet {
+    text.parse().unwrap()
+}
+
+fn spec(cidr: &str, node: &str) -> BlockSpec {
+    BlockSpec {
+        network: NetworkRef {
+            namespace: "a".to_owned(),
+            name: "blue".to_owned(),
+            uuid: "u".to_owned(),
+        },
+        cidr: net(cidr),
+        node: node.to_owned(),
+        node_uid: format!("uid-{node}"),
+    }
+}
+
+#[test]
+fn a_block_that_is_larger_than_all_stops_nobody() {
+    let fixture = Fixture::new("larger");
+    fixture.block("10.1.0.0/16", "m", &[]);
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
+    fixture.block("10.1.0.8/29", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.8/29"), "{:?}", fixture.issues());
+    let claimed = fixture.claim().unwrap();
+    assert_eq!((claimed.prefix_len(), fixture.calls("POST")), (26, 1));
+    assert!(fixture.issues().contains(&claimed.to_string()));
+}
+
+#[test]
+fn a_part_in_which_pods_here_have_addresses_is_not_given_by_making_its_block_again() {
+    let fixture = Fixture::new("again");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    fixture.holds("10.1.0.9");
+    // Others made parts with old caches; then somebody deletes the block.
+    fixture.block("10.1.0.8/29", "n2", &[]);
+    fixture.block("10.1.0.16/29", "n3", &[]);
+    let name = BlockSpec::name("u", &net("10.1.0.0/26"));
+    fixture.api.store.remove(&format!("{BLOCKS}/{name}"));
+    fixture.see();
+    assert!(fixture.issues().is_empty());
+    fixture.runtime.block_on(restore::restore(&fixture.shared));
+    assert_eq!(fixture.issues(), ["10.1.0.0/26"]);
+    assert_eq!(fixture.journaled(), ["10.1.0.16/29 n3"]);
+    assert!(fixture.says("10.1.0.0/26"));
+    let expected = json!([{"cidr": "10.1.0.16/29", "node": "n3"}]);
+    assert_eq!(fixture.given("10.1.0.0/26"), expected);
+    // Nor by saying so in its status.
+    fixture.block("10.1.0.0/26", "n1", &[("10.1.0.8/29", "n2")]);
+    fixture.see();
+    assert!(fixture.says("10.1.0.0/26"));
+    assert_eq!(fixture.given("10.1.0.0/26"), expected);
+}
+
+#[test]
+fn a_claim_that_was_cut_short_is_settled_before_it_is_used() {
+    let mut fixture = Fixture::new("cut");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.block("10.1.0.8/29", "n2", &[]);
+    fixture.see();
+    assert!(fixture.issues().is_empty(), "nobody has looked yet");
+    fixture.restart();
+    assert!(fixture.issues().is_empty());
+    assert!(fixture.settled("10.1.0.0/26"));
+    assert_eq!(fixture.journaled(), ["10.1.0.8/29 n2"]);
+    let lists = fixture.calls("GET");
+    fixture.restart();
+    assert_eq!(fixture.issues(), ["10.1.0.0/26"], "known from the disk");
+    assert!(fixture.settled("10.1.0.0/26") && fixture.calls("GET") == lists);
+    // Another object of that name is another block.
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.issues().is_empty() && fixture.settled("10.1.0.0/26"));
+}
+
+#[test]
+fn a_part_is_used_only_if_it_was_seen_to_be_given() {
+    let fixture = Fixture::new("given");
+    fixture.block("10.1.0.8/29", "n1", &[]);
+    fixture.see();
+    assert!(!fixture.settled("10.1.0.8/29"), "nobody gave it");
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n3")]);
+    fixture.see();
+    assert!(!fixture.settled("10.1.0.8/29"));
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.8/29"));
+    // The giver is gone and its block returned: it stays what it was.
+    let name = BlockSpec::name("u", &net("10.1.0.0/26"));
+    fixture.api.store.remove(&format!("{BLOCKS}/{name}"));
+    fixture.see();
+    assert_eq!(fixture.issues(), ["10.1.0.8/29"]);
+    // And whoever claims that block gives it, or it is used no more.
+    fixture.block("10.1.0.0/26", "n3", &[]);
+    fixture.see();
+    assert!(fixture.issues().is_empty());
+}
+
+#[test]
+fn what_is_said_late_of_a_block_is_not_said_of_the_next_one() {
+    let fixture = Fixture::new("late");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    fixture.journal("10.1.0.0/26", "10.1.0.8/29", "n2");
+    fixture.holds("10.1.0.1");
+    // Meanwhile it is another object.
+    fixture.block("10.1.0.0/26", "n3", &[]);
+    assert!(!fixture.says("10.1.0.0/26"));
+    assert_eq!(fixture.given("10.1.0.0/26"), json!([]));
+    fixture
+        .runtime
+        .block_on(restore::write_usage(&fixture.shared));
+    let name = BlockSpec::name("u", &net("10.1.0.0/26"));
+    let object = fixture.api.store.get(&format!("{BLOCKS}/{name}")).unwrap();
+    assert_eq!(object["status"]["allocated"], Value::Null);
+    assert_eq!(fixture.calls("PATCH"), 2);
+}
+
+/// The journal has donations of an earlier Block of the same addresses, which its next owner did not know of.
+#[test]
+fn a_donation_of_an_earlier_block_gives_way_to_the_part_that_another_has() {
+    let fixture = Fixture::new("superseded");
+    for (part, node) in [
+        ("10.1.0.4/31", "n2"),
+        ("10.1.0.16/30", "n2"),
+        ("10.1.0.40/31", "n2"),
+        ("10.1.0.48/31", "n2"),
+    ] {
+        fixture.journal("10.1.0.0/26", part, node);
+    }
+    fixture.block("10.1.0.0/26", "n1", &[("10.1.0.48/31", "n2")]);
+    fixture.block("10.1.0.40/31", "n2", &[]);
+    for around in ["10.1.0.4/30", "10.1.0.40/30", "10.1.0.48/30"] {
+        fixture.block(around, "n3", &[]);
+    }
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    let mut journaled = fixture.journaled();
+    journaled.sort();
+    // Those that somebody took, or that the Block's status has, stay; so does one that is in nobody's way.
+    assert_eq!(
+        journaled,
+        [
+            "10.1.0.16/30 n2",
+            "10.1.0.4/30 n3",
+            "10.1.0.40/31 n2",
+            "10.1.0.48/31 n2"
+        ]
     );
-    until("that it is given by the new owner", || {
-        stage.nodes[2].cluster.blocks(&stage.uid).own == [part]
-    });
+}
+
+#[test]
+fn one_node_s_word_takes_nothing_from_others() {
+    let fixture = Fixture::new("forged");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.block("10.1.0.64/26", "n2", &[]);
+    // Two that cover all that is this node's; donations out of what is not theirs, or not anybody's.
+    fixture.block("10.1.0.0/27", "m", &[("10.1.0.4/30", "n3")]);
+    fixture.block("10.1.0.32/27", "m", &[]);
+    fixture.block("10.1.0.72/29", "m", &[("10.1.0.72/30", "n1")]);
+    let outside = [
+        ("0.0.0.0/32", "n3"),
+        ("10.1.0.64/29", "n1"),
+        ("10.1.0.128/26", "n1"),
+    ];
+    fixture.block("10.1.0.128/26", "m", &outside);
+    fixture.see();
+    let state = fixture.shared.state();
+    assert!(fixture.shared.blocks.apart(&state, "u").is_empty());
+    for node in ["n1", "n2", "n3"] {
+        assert!(state.offers(node).is_empty(), "{node}");
+    }
+    drop(state);
+    fixture
+        .runtime
+        .block_on(donations::receive(&fixture.shared));
+    assert_eq!(fixture.calls("POST"), 0);
+    // What is right is taken.
+    fixture.block(
+        "10.1.0.64/26",
+        "n2",
+        &[("10.1.0.96/29", "n1"), ("10.1.0.72/29", "m")],
+    );
+    fixture.see();
+    fixture
+        .runtime
+        .block_on(donations::receive(&fixture.shared));
+    let issues = fixture.issues();
+    assert_eq!(issues, ["10.1.0.72/30", "10.1.0.96/29"]);
+}
+
+#[test]
+fn one_asker_does_not_get_all_there_is() {
+    let fixture = Fixture::new("greedy");
+    let mut donor = Donor::default();
+    let request = |uid: &str, node: &str| cached::CachedRequest {
+        spec: BlockRequestSpec {
+            network: spec("10.1.0.0/26", "n1").network,
+            node: node.to_owned(),
+            family: "ipv4".to_owned(),
+            addresses: u32::MAX,
+        },
+        uid: uid.to_owned(),
+    };
+    for number in 0..16 {
+        fixture.block(&format!("10.1.{number}.0/26"), "n1", &[]);
+    }
+    fixture.see();
+    fixture.runtime.block_on(restore::restore(&fixture.shared));
+    assert_eq!(fixture.issues().len(), 16);
+    let mut given = 0;
+    for number in 0..200 {
+        let request = request(&format!("r{number}"), "m");
+        let donating = donations::donate(&fixture.shared, &mut donor, &request);
+        if fixture.runtime.block_on(donating) == donations::DonateOutcome::Nothing {
+            break;
+        }
+        given += 1;
+    }
+    let size = |given: &Donation| 1_usize << (32 - given.part.prefix_len());
+    let all = || {
+        fixture
+            .hooks
+            .donations
+            .lock()
+            .unwrap()
+            .iter()
+            .map(size)
+            .sum::<usize>()
+    };
+    assert!(given > 1 && all() <= 256, "{given}: {}", all());
+    // Others are none the worse for it.
+    let other = request("other", "n2");
+    let donating = donations::donate(&fixture.shared, &mut donor, &other);
+    assert_ne!(
+        fixture.runtime.block_on(donating),
+        donations::DonateOutcome::Nothing
+    );
+}
+
+#[test]
+fn a_server_that_swallows_a_request_stops_nobody_for_long() {
+    let fixture = Fixture::new("swallowed");
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    fixture.journal("10.1.0.0/26", "10.1.0.8/29", "n2");
+    fixture.swallow("PATCH");
+    let begun = Instant::now();
+    let block = net("10.1.0.0/26");
+    let say = publish_donations(&fixture.shared, "u", &block);
+    let bound = async { tokio::time::timeout(Duration::from_secs(60), say).await };
+    let error_text = fixture.runtime.block_on(bound);
+    assert_eq!(error_text.ok(), Some(false), "after {:?}", begun.elapsed());
+    assert!(fixture.says("10.1.0.0/26"));
+    assert_ne!(fixture.given("10.1.0.0/26"), json!([]));
+}
+
+#[test]
+fn nothing_is_claimed_or_taken_of_a_network_that_goes() {
+    let fixture = Fixture::new("closing");
+    fixture.block("10.1.0.0/26", "n2", &[("10.1.0.8/29", "n1")]);
+    fixture.see();
+    let going = json!({"metadata": {"namespace": "a", "name": "blue", "uid": "u",
+        "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}}, "status": {"phase": "Active"}});
+    let going = cached::network(&serde_json::from_value(going).unwrap()).unwrap();
+    fixture
+        .shared
+        .state_mut()
+        .networks
+        .put("a/blue", Arc::new(going));
+    let claimed = fixture.claim();
+    assert!(
+        matches!(claimed, Err(ClaimError::Closing(_))),
+        "{claimed:?}"
+    );
+    fixture
+        .runtime
+        .block_on(donations::receive(&fixture.shared));
+    // Whoever waits for a part does not get it any more, and does not wait on.
+    let block_claim = fixture.block_claim(true);
+    let none = ClaimError::NoNode("n1".to_owned());
+    let answer = fixture
+        .runtime
+        .block_on(ask::ask(&fixture.shared, &block_claim, none));
+    assert!(matches!(answer, Err(ClaimError::Closing(_))), "{answer:?}");
+    assert!(fixture.issues().is_empty());
+    assert_eq!(
+        fixture.calls(&format!("POST {BLOCKS}")),
+        fixture.calls(&format!("POST {REQUESTS}")) - 1
+    );
+}
+
+#[test]
+fn a_late_withdrawal_leaves_the_next_request() {
+    let fixture = Fixture::new("withdrawn");
+    let name = BlockRequestSpec::name("u", "n1");
+    let network = json!({"namespace": "a", "name": "blue", "uid": "u"});
+    let object = json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
+        "metadata": {"name": name},
+        "spec": {"network": network, "node": "n1", "family": "ipv4", "addresses": 8}});
+    let old = fixture.api.store.put(REQUESTS, object.clone());
+    let new = fixture.api.store.put(REQUESTS, object);
+    let there = || {
+        fixture
+            .api
+            .store
+            .get(&format!("{REQUESTS}/{name}"))
+            .is_some()
+    };
+    fixture
+        .runtime
+        .block_on(ask::withdraw(&fixture.shared, &name, &old));
+    assert!(there());
+    fixture
+        .runtime
+        .block_on(ask::withdraw(&fixture.shared, &name, &new));
+    assert!(!there());
+}
+
+#[test]
+fn a_free_block_is_claimed_around_a_part_that_is_another_s() {
+    let fixture = Fixture::new("around");
+    // Of 10.1.0.0/25 one block is taken, and of the other a part: its giver is gone.
+    fixture.block("10.1.0.0/26", "n2", &[]);
+    fixture.block("10.1.0.72/29", "n3", &[]);
+    fixture.see();
+    let mut block_claim = fixture.block_claim(false);
+    block_claim.subnet.cidr = net("10.1.0.0/25");
+    let claim = claim::claim(Arc::clone(&fixture.shared), block_claim);
+    let claimed = fixture.runtime.block_on(claim).unwrap();
+    assert_eq!(claimed, net("10.1.0.64/26"));
+    assert_eq!(fixture.journaled(), ["10.1.0.72/29 n3"]);
+    let donated = DonatedPart {
+        cidr: net("10.1.0.72/29"),
+        node: "n3".to_owned(),
+    };
+    assert!(fixture.says("10.1.0.64/26"));
+    assert_eq!(fixture.given("10.1.0.64/26"), json!([donated]));
+}
+
+#[test]
+fn who_sees_that_another_gave_waits_though_the_asker_has_taken_it() {
+    let fixture = Fixture::new("content");
+    let mut donor = Donor::default();
+    fixture.block("10.1.0.0/26", "n1", &[]);
+    fixture.block("10.1.0.64/26", "n2", &[]);
+    fixture.block("10.1.0.128/26", "n2", &[]);
+    let network = json!({"namespace": "a", "name": "blue", "uid": "u"});
+    fixture.api.store.put(
+        REQUESTS,
+        json!({"apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
+            "metadata": {"name": BlockRequestSpec::name("u", "n3")},
+            "spec": {"network": network, "node": "n3", "family": "ipv4", "addresses": 8}}),
+    );
+    fixture.see();
+    assert!(fixture.settled("10.1.0.0/26"));
+    let mut answer = || {
+        let answer = donations::answer(&fixture.shared, &mut donor);
+        fixture.runtime.block_on(answer)
+    };
+    let wait = answer();
+    assert!(wait.is_some() && fixture.journaled().is_empty(), "{wait:?}");
+    // The other gives so much that it has less than this one, and that is taken at once.
+    let given = [("10.1.0.64/27", "n3"), ("10.1.0.96/28", "n3")];
+    fixture.block("10.1.0.64/26", "n2", &given);
+    fixture.block("10.1.0.128/26", "n2", &[("10.1.0.128/27", "n3")]);
+    for (part, node) in given.into_iter().chain([("10.1.0.128/27", "n3")]) {
+        fixture.block(part, node, &[]);
+    }
+    fixture.see();
+    let wait = answer();
+    assert!(wait.is_some() && fixture.journaled().is_empty(), "{wait:?}");
+    // If it still asks after a while it needs more.
+    let begun = Instant::now();
+    while fixture.journaled().is_empty() && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(100));
+        answer();
+    }
+    assert_eq!(fixture.journaled().len(), 1);
 }

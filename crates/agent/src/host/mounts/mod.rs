@@ -13,7 +13,6 @@
 use crate::options::Options;
 use plexus_client::Server;
 use plexus_kernel::mountinfo::{Mount, Table};
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,44 +31,24 @@ pub enum MountError {
     Wrong(Vec<Problem>),
 }
 
-/// One mount that is not as it must be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// What is mounted, as the container sees it.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub what: Wrong,
-}
-
-/// What is wrong with a mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
+/// One mount that is not as it must be: its path, as the container sees it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
     /// It is not there.
-    Missing,
+    #[error(
+        "{0} is missing: add a hostPath volume (type: DirectoryOrCreate) and its volumeMount with `mountPath: {0}` and `mountPropagation: HostToContainer`"
+    )]
+    Missing(PathBuf),
     /// What the host mounts in it later does not appear here.
-    NotFromHost,
+    #[error(
+        "{0} does not receive what the host mounts there, so that new pods' namespaces cannot be seen: write `mountPropagation: HostToContainer` at its volumeMount (`mountPath: {0}`); if it is there, the host's own mount is private: `mount --make-rshared /` on the host"
+    )]
+    NotFromHost(PathBuf),
     /// What we mount in it does not appear on the host.
-    NotToHost,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match self.what {
-            Wrong::Missing => write!(
-                f,
-                "{path} is missing: add a hostPath volume (type: DirectoryOrCreate) and its volumeMount with `mountPath: {path}` and `mountPropagation: HostToContainer`"
-            ),
-            Wrong::NotFromHost => write!(
-                f,
-                "{path} does not receive what the host mounts there, so that new pods' namespaces cannot be seen: write `mountPropagation: HostToContainer` at its volumeMount (`mountPath: {path}`); if it is there, the host's own mount is private: `mount --make-rshared /` on the host"
-            ),
-            Wrong::NotToHost => write!(
-                f,
-                "{path} does not show the host what is mounted there, so that the routers of networks would die with this container: write `mountPropagation: Bidirectional` at its volumeMount (`mountPath: {path}`), with `privileged: true`"
-            ),
-        }
-    }
+    #[error(
+        "{0} does not show the host what is mounted there, so that the routers of networks would die with this container: write `mountPropagation: Bidirectional` at its volumeMount (`mountPath: {0}`), with `privileged: true`"
+    )]
+    NotToHost(PathBuf),
 }
 
 /// Checks what these options need; nothing if the agent is not in a container: that is, if it is
@@ -92,10 +71,9 @@ pub(crate) fn check(options: &Options) -> Result<(), MountError> {
         to_host: resolved(socket_dir),
     }
     .problems(&table);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(MountError::Wrong(problems))
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(MountError::Wrong(problems)),
     }
 }
 
@@ -109,12 +87,9 @@ pub(crate) fn pin_gone(path: &Path) -> bool {
     let Ok(directory) = fs::canonicalize(directory) else {
         return false;
     };
-    let gone = || {
-        let seen = fs::symlink_metadata(directory.join(name));
-        seen.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
+    let pin = fs::symlink_metadata(directory.join(name));
     // The table is read only if there is something to find out.
-    gone()
+    pin.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         && Table::own().is_ok_and(|table| table.covering(&directory).is_some_and(Mount::receives))
 }
 
@@ -131,23 +106,16 @@ struct Needs {
 impl Needs {
     fn problems(&self, table: &Table) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let mut found = |path: &Path, what| {
-            let path = path.to_owned();
-            problems.push(Problem { path, what });
-        };
         for (path, real) in self.from_host.iter().chain(&self.host_root) {
-            let Some(real) = real else {
-                found(path, Wrong::Missing);
-                continue;
-            };
-            if !table.covering(real).is_some_and(Mount::receives) {
-                found(path, Wrong::NotFromHost);
+            match real {
+                None => problems.push(Problem::Missing(path.clone())),
+                Some(real) if table.covering(real).is_some_and(Mount::receives) => {}
+                Some(_) => problems.push(Problem::NotFromHost(path.clone())),
             }
         }
         let (path, real) = &self.to_host;
-        let sent = real.as_ref().is_some_and(|real| self.is_sent(real, table));
-        if !sent {
-            found(path, Wrong::NotToHost);
+        if !real.as_ref().is_some_and(|real| self.is_sent(real, table)) {
+            problems.push(Problem::NotToHost(path.clone()));
         }
         problems
     }

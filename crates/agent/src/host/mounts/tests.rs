@@ -63,7 +63,7 @@ wait"#
         Table::read(Path::new(&format!("/proc/{pid}/mountinfo"))).unwrap()
     }
 
-    fn problems(&self) -> Vec<(PathBuf, Wrong)> {
+    fn problems(&self) -> Vec<Problem> {
         let resolved = |path: PathBuf| (path.clone(), Some(path));
         let root = self.inside("host");
         // The lab's own root: the container's paths are the host's with another beginning.
@@ -72,8 +72,7 @@ wait"#
             host_root: Some(resolved(root)),
             to_host: resolved(self.inside("run/plexus")),
         };
-        let all = needs.problems(&self.table(self.container));
-        all.into_iter().map(|p| (p.path, p.what)).collect()
+        needs.problems(&self.table(self.container))
     }
 
     fn mount_in(&self, pid: u32, path: &Path) {
@@ -137,9 +136,9 @@ fn without_propagation_all_three_are_named() {
         r#"{ROOT}; mount --make-rprivate "$C/host"; {NETNS_SLAVE}; mount --make-private "$C/run/netns"; {PLEXUS}; mount --make-slave "$C/run/plexus""#
     ));
     let expected = [
-        (lab.inside("run/netns"), Wrong::NotFromHost),
-        (lab.inside("host"), Wrong::NotFromHost),
-        (lab.inside("run/plexus"), Wrong::NotToHost),
+        Problem::NotFromHost(lab.inside("run/netns")),
+        Problem::NotFromHost(lab.inside("host")),
+        Problem::NotToHost(lab.inside("run/plexus")),
     ];
     assert_eq!(lab.problems(), expected);
     assert_eq!(lab.reality(), (false, false, false));
@@ -152,7 +151,7 @@ fn shared_with_nobody_is_not_shared() {
     ));
     assert_eq!(
         lab.problems(),
-        [(lab.inside("run/plexus"), Wrong::NotToHost)]
+        [Problem::NotToHost(lab.inside("run/plexus"))]
     );
     assert_eq!(lab.reality(), (true, true, false));
 }
@@ -161,8 +160,8 @@ fn shared_with_nobody_is_not_shared() {
 fn what_is_not_mounted_at_all() {
     let lab = Lab::new(ROOT);
     let expected = [
-        (lab.inside("run/netns"), Wrong::NotFromHost),
-        (lab.inside("run/plexus"), Wrong::NotToHost),
+        Problem::NotFromHost(lab.inside("run/netns")),
+        Problem::NotToHost(lab.inside("run/plexus")),
     ];
     assert_eq!(lab.problems(), expected);
     assert_eq!(lab.reality(), (false, true, false));
@@ -170,14 +169,10 @@ fn what_is_not_mounted_at_all() {
 
 #[test]
 fn the_error_has_the_line_for_the_manifest() {
-    let problem = |path: &str, what| Problem {
-        path: path.into(),
-        what,
-    };
     let error = MountError::Wrong(vec![
-        problem("/run/netns", Wrong::NotFromHost),
-        problem("/run/plexus", Wrong::NotToHost),
-        problem("/var/run/netns", Wrong::Missing),
+        Problem::NotFromHost("/run/netns".into()),
+        Problem::NotToHost("/run/plexus".into()),
+        Problem::Missing("/var/run/netns".into()),
     ])
     .to_string();
     for said in [

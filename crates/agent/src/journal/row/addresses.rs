@@ -27,11 +27,9 @@ struct AssignedIpRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Lease", deny_unknown_fields)]
+#[serde(remote = "Lease", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum LeaseRow {
-    #[serde(rename = "pool")]
     Pool(String),
-    #[serde(rename = "hostLocal")]
     HostLocal { directory: PathBuf, ifname: IfName },
 }
 

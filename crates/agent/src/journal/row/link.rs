@@ -41,14 +41,11 @@ pub(crate) struct LinkRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "LinkKind")]
+#[serde(remote = "LinkKind", rename_all = "camelCase")]
 enum LinkKindRow {
-    #[serde(rename = "stacked", with = "StackedRow")]
-    Stacked(Stacked),
-    #[serde(rename = "veth", with = "HostEndRow")]
-    Veth(HostEnd),
-    #[serde(rename = "moved", with = "DeviceRow")]
-    Moved(Device),
+    Stacked(#[serde(with = "StackedRow")] Stacked),
+    Veth(#[serde(with = "HostEndRow")] HostEnd),
+    Moved(#[serde(with = "DeviceRow")] Device),
 }
 
 #[derive(Serialize, Deserialize)]

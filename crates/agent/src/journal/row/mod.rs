@@ -21,7 +21,6 @@ use std::marker::PhantomData;
 
 /// How a value of core is written.
 pub(super) trait Row {
-    /// The type in core.
     type Of;
     fn write<S: Serializer>(value: &Self::Of, to: S) -> Result<S::Ok, S::Error>;
     fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Of, D::Error>;
@@ -43,12 +42,10 @@ macro_rules! rows {
 }
 use rows;
 
-/// A value as text.
 pub(super) fn text<R: Row>(value: &R::Of) -> String {
     serde_json::to_string(&Written::<R>(value)).unwrap_or_default()
 }
 
-/// Text as a value.
 pub(super) fn parse<R: Row>(text: &str) -> serde_json::Result<R::Of> {
     serde_json::from_str(text).map(|Parsed::<R>(value)| value)
 }

@@ -7,11 +7,9 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "AwaitedLink")]
+#[serde(remote = "AwaitedLink", rename_all = "camelCase")]
 pub(crate) enum AwaitedLinkRow {
-    #[serde(rename = "name")]
     Name(IfName),
-    #[serde(rename = "mac")]
     Mac(Mac),
 }
 
@@ -24,8 +22,7 @@ pub(crate) struct OutsideCallRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Service")]
+#[serde(remote = "Service", rename_all = "camelCase")]
 enum ServiceRow {
-    #[serde(rename = "socket")]
     Socket(PathBuf),
 }

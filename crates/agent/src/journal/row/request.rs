@@ -19,13 +19,10 @@ pub(crate) struct HostPortRow {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "Protocol")]
+#[serde(remote = "Protocol", rename_all = "camelCase")]
 enum ProtocolRow {
-    #[serde(rename = "tcp")]
     Tcp,
-    #[serde(rename = "udp")]
     Udp,
-    #[serde(rename = "sctp")]
     Sctp,
 }
 

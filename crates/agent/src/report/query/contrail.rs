@@ -10,7 +10,7 @@
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{AttachmentRecord, Record, State, Stored};
-use crate::report::view::{View, attachment_id, views};
+use crate::report::view::{View, attachment_id, pod_of, views};
 use crate::serve::http::Response;
 use ipnet::IpNet;
 use plexus_api::cni::Error;
@@ -18,17 +18,15 @@ use plexus_core::plan::LinkKind;
 use plexus_core::resolve::CLUSTER_DEFAULT;
 use plexus_types::Family;
 use serde_json::{Value, json};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How Contrail writes "no VLAN".
 const NO_VLAN: u32 = 65535;
-/// How Contrail writes "no project".
 const NO_PROJECT: &str = "00000000-0000-0000-0000-000000000000";
 /// The cluster's name if nobody gave it another.
 const CLUSTER: &str = "k8s";
 
-/// What is asked.
 #[derive(Debug, PartialEq, Eq)]
 enum Question<'a> {
     /// Which interfaces the pod is to have.
@@ -37,7 +35,6 @@ enum Question<'a> {
     State(Pod<'a>, Option<&'a str>),
 }
 
-/// Whom it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pod<'a> {
     Uid(&'a str),
@@ -84,13 +81,7 @@ impl Agent {
             // A static pod's: the runtime knows another one than the API.
             Pod::Uid(uid) => one.record.details.api_uid.as_deref() == Some(uid),
             Pod::Name(of, namespace, name) => {
-                let pod = one
-                    .record
-                    .details
-                    .pod
-                    .as_deref()
-                    .and_then(|p| p.split_once('/'));
-                of == cluster && pod == Some((namespace, name))
+                of == cluster && pod_of(&one.record) == Some((namespace, name))
             }
         });
         Ok(all)
@@ -123,18 +114,15 @@ fn question(path: &str) -> Option<Question<'_>> {
 fn answer(question: &Question<'_>, stored: &[Stored], cluster: &str) -> Response {
     let items = items(stored);
     let id = match question {
-        Question::Config(_) | Question::State(_, None) => None,
-        Question::State(_, Some(id)) => Some(*id),
+        Question::Config(_) => None,
+        Question::State(_, id) => *id,
     };
     let wanted = |item: &&Item<'_>| id.is_none_or(|id| item.view.id == id);
-    let mut described: Vec<Value> = items
-        .iter()
-        .filter(wanted)
-        .map(|item| match question {
-            Question::Config(_) => config(item, cluster),
-            Question::State(..) => state(item),
-        })
-        .collect();
+    let described = items.iter().filter(wanted).map(|item| match question {
+        Question::Config(_) => config(item, cluster),
+        Question::State(..) => state(item),
+    });
+    let mut described: Vec<Value> = described.collect();
     if described.is_empty() {
         return Response::text(404, "{ Not Found }\n");
     }
@@ -153,10 +141,8 @@ fn items(stored: &[Stored]) -> Vec<Item<'_>> {
     let done = stored.iter().filter(|one| one.state == State::Done);
     let mut items: Vec<Item<'_>> = done
         .flat_map(|one| {
-            let record = &one.record;
-            views(one)
-                .into_iter()
-                .map(move |view| Item { view, record })
+            let (views, record) = (views(one).into_iter(), &one.record);
+            views.map(move |view| Item { view, record })
         })
         .collect();
     items.sort_by_key(|item| (item.view.reference.index, item.view.ordinal));
@@ -166,13 +152,7 @@ fn items(stored: &[Stored]) -> Vec<Item<'_>> {
 fn config(item: &Item<'_>, cluster: &str) -> Value {
     let view = &item.view;
     let reference = &view.reference;
-    let pod = item
-        .record
-        .details
-        .pod
-        .as_deref()
-        .and_then(|p| p.split_once('/'));
-    let (namespace, name) = pod.unwrap_or_default();
+    let (namespace, name) = pod_of(item.record).unwrap_or_default();
     json!({
         "id": view.id,
         "instance-id": instance(item),
@@ -209,14 +189,14 @@ fn state(item: &Item<'_>) -> Value {
         "mac-address": mac(view),
         "rx-vlan-id": NO_VLAN,
         "tx-vlan-id": NO_VLAN,
-        "ip-address": v4.address.unwrap_or_else(|| "0.0.0.0".to_owned()),
+        "ip-address": v4.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
         "plen": v4.length,
-        "dns-server": v4.dns.unwrap_or_default(),
-        "gateway": v4.gateway.unwrap_or_else(|| "0.0.0.0".to_owned()),
-        "v6-ip-address": v6.address.unwrap_or_else(|| "::".to_owned()),
+        "dns-server": v4.dns.map(|dns| dns.to_string()).unwrap_or_default(),
+        "gateway": v4.gateway.unwrap_or(Ipv4Addr::UNSPECIFIED.into()),
+        "v6-ip-address": v6.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into()),
         "v6-plen": v6.length,
-        "v6-dns-server": v6.dns.unwrap_or_else(|| "::".to_owned()),
-        "v6-gateway": v6.gateway.unwrap_or_else(|| "::".to_owned()),
+        "v6-dns-server": v6.dns.unwrap_or(Ipv6Addr::UNSPECIFIED.into()),
+        "v6-gateway": v6.gateway.unwrap_or(Ipv6Addr::UNSPECIFIED.into()),
         "author": author(),
         "time": time(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
     })
@@ -225,20 +205,16 @@ fn state(item: &Item<'_>) -> Value {
 /// What an attachment has of one family.
 #[derive(Default)]
 struct Half {
-    address: Option<String>,
+    address: Option<IpAddr>,
     length: u8,
-    gateway: Option<String>,
-    dns: Option<String>,
+    gateway: Option<IpAddr>,
+    dns: Option<IpAddr>,
 }
 
 fn side(view: &View, family: Family) -> Half {
     let of = |address: &IpAddr| Family::of(*address) == family;
-    let text = |address: IpAddr| address.to_string();
     let servers = view.dns.nameservers.iter();
-    let dns = servers
-        .filter_map(|server| server.parse().ok())
-        .find(of)
-        .map(text);
+    let dns = servers.filter_map(|server| server.parse().ok()).find(of);
     let Some(address) = view.ips.iter().find(|ip| of(&ip.addr())) else {
         return Half {
             dns,
@@ -249,11 +225,9 @@ fn side(view: &View, family: Family) -> Half {
     let subnet = view.reference.subnets.iter().find(holds);
     let gateway = subnet.and_then(|(_, gateway)| *gateway);
     Half {
-        address: Some(text(address.addr())),
+        address: Some(address.addr()),
         length: subnet.map_or(address.prefix_len(), |(subnet, _)| subnet.prefix_len()),
-        gateway: gateway
-            .or_else(|| view.gateways.iter().copied().find(of))
-            .map(text),
+        gateway: gateway.or_else(|| view.gateways.iter().copied().find(of)),
         dns,
     }
 }
@@ -261,9 +235,8 @@ fn side(view: &View, family: Family) -> Half {
 /// The pod's UID, as the API has it where that is known.
 fn instance(item: &Item<'_>) -> String {
     let uid = item.record.details.api_uid.as_ref();
-    uid.or(item.record.pod_uid.as_ref())
-        .cloned()
-        .unwrap_or_default()
+    let uid = uid.or(item.record.pod_uid.as_ref());
+    uid.cloned().unwrap_or_default()
 }
 
 /// The cluster-wide default network's, as Contrail's agent calls it.
@@ -279,20 +252,12 @@ fn network_name(view: &View) -> &str {
 /// The network's identity; where it has none in the form of a UUID, one that stays the same.
 fn network_id(view: &View) -> String {
     let reference = &view.reference;
-    let is_uuid = reference.uuid.len() == 36
-        && reference
-            .uuid
-            .bytes()
-            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
-    if is_uuid {
-        return reference.uuid.clone();
+    let uuid = &reference.uuid;
+    let mut bytes = uuid.bytes();
+    if uuid.len() == 36 && bytes.all(|byte| byte == b'-' || byte.is_ascii_hexdigit()) {
+        return uuid.clone();
     }
-    attachment_id(
-        "network",
-        &reference.uuid,
-        &reference.namespace,
-        &reference.name,
-    )
+    attachment_id("network", uuid, &reference.namespace, &reference.name)
 }
 
 fn mac(view: &View) -> &str {

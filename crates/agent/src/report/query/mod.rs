@@ -16,7 +16,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 
 impl Agent {
-    /// Answers a GET.
     pub(crate) fn query(&self, path: &str, query: &str) -> Response {
         match path {
             "/healthz" => health(&self.tasks),
@@ -36,24 +35,19 @@ impl Agent {
     }
 
     fn readiness(&self) -> Response {
-        let mut text = String::new();
-        let mut status = 200;
         let write_problem = match &self.journal {
             Ok(journal) => journal.write_problem(),
             Err(error) => Some(error.clone()),
         };
-        if let Some(error) = write_problem {
-            status = 503;
-            let _ = writeln!(text, "not ready: {error}");
-        } else if !self.ready.load(SeqCst) {
-            status = 503;
-            text.push_str("not ready: restoring the node's networks\n");
-        } else if let Err(error) = self.first_delegate() {
-            status = 503;
-            let _ = writeln!(text, "not ready: {error}");
-        } else {
-            text.push_str("ready\n");
-        }
+        let restoring = || "restoring the node's networks".to_owned();
+        let problem = write_problem
+            .map(|error| error.to_string())
+            .or_else(|| (!self.ready.load(SeqCst)).then(restoring))
+            .or_else(|| Some(self.first_delegate().err()?.to_string()));
+        let (status, mut text) = match problem {
+            Some(problem) => (503, format!("not ready: {problem}\n")),
+            None => (200, "ready\n".to_owned()),
+        };
         let unreadable = self.journal.as_ref().map(|journal| journal.quarantined());
         for (key, problem) in unreadable.unwrap_or_default() {
             let _ = writeln!(
@@ -111,15 +105,12 @@ impl Agent {
                 return Response::text(400, text);
             }
         };
-        let stored = match self
-            .journal()
-            .and_then(|j| j.all().map_err(|e| failure::journal(&e)))
-        {
+        let journal = self.journal();
+        let stored = match journal.and_then(|j| j.all().map_err(|e| failure::journal(&e))) {
             Ok(stored) => stored,
             Err(error) => return Response::text(503, format!("{error}\n")),
         };
-        let wanted =
-            |one: &&Stored| pod.is_none() || pod.as_deref() == one.record.details.pod.as_deref();
+        let wanted = |one: &&Stored| pod.is_none() || pod == one.record.details.pod;
         let mut all: Vec<Value> = stored.iter().filter(wanted).flat_map(describe).collect();
         let unreadable = self.journal.as_ref().map(|journal| journal.quarantined());
         for (key, problem) in unreadable.unwrap_or_default() {
@@ -164,10 +155,8 @@ fn describe(stored: &Stored) -> Vec<Value> {
             "network": attachment.network, "interface": attachment.ifname,
             "ips": ips, "how": how, "state": state,
         });
-        let view = done
-            .iter()
-            .find(|view| view.ifname == attachment.ifname.as_str());
-        if let Some(view) = view {
+        let mut done = done.iter();
+        if let Some(view) = done.find(|view| view.ifname == attachment.ifname.as_str()) {
             complete(&mut value, view);
         }
         value
@@ -178,19 +167,14 @@ fn describe(stored: &Stored) -> Vec<Value> {
 /// What is known of an attachment once it is there. Index and total are those among the pod's
 /// references, which plugin mode alone does not know.
 fn complete(value: &mut Value, view: &View) {
-    let Some(map) = value.as_object_mut() else {
-        return;
-    };
-    let mut add = |key: &str, value: Value| {
-        map.insert(key.to_owned(), value);
-    };
-    add("id", json!(view.id));
-    add("mac", json!(view.mac));
-    add("gateways", json!(view.gateways));
-    if !view.reference.source.is_empty() || !view.reference.uuid.is_empty() {
-        add("index", json!(view.reference.index));
-        add("total", json!(view.reference.total));
-        add("namespace", json!(view.reference.namespace));
-        add("uuid", json!(view.reference.uuid));
+    value["id"] = json!(view.id);
+    value["mac"] = json!(view.mac);
+    value["gateways"] = json!(view.gateways);
+    let reference = &view.reference;
+    if !reference.source.is_empty() || !reference.uuid.is_empty() {
+        value["index"] = json!(reference.index);
+        value["total"] = json!(reference.total);
+        value["namespace"] = json!(reference.namespace);
+        value["uuid"] = json!(reference.uuid);
     }
 }

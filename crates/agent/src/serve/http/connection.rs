@@ -1,44 +1,27 @@
 //! What a request comes in by: a unix socket, or a TCP connection from this machine.
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{Shutdown, shutdown};
 use std::io::{Read, Result, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// A stream whose waiting can be bounded, and whose sending can be ended.
-pub(crate) trait Connection: Read + Write {
+pub(crate) trait Connection: Read + Write + AsFd {
     /// How long a read may wait.
-    fn read_within(&self, limit: Duration) -> Result<()>;
+    fn read_within(&self, limit: Duration) -> Result<()> {
+        Ok(set_socket_timeout(self, Timeout::Recv, Some(limit))?)
+    }
+
     /// How long a write may wait.
-    fn write_within(&self, limit: Duration) -> Result<()>;
+    fn write_within(&self, limit: Duration) -> Result<()> {
+        Ok(set_socket_timeout(self, Timeout::Send, Some(limit))?)
+    }
+
     /// Nothing more is sent.
-    fn end(&self) -> Result<()>;
-}
-
-impl Connection for UnixStream {
-    fn read_within(&self, limit: Duration) -> Result<()> {
-        self.set_read_timeout(Some(limit))
-    }
-
-    fn write_within(&self, limit: Duration) -> Result<()> {
-        self.set_write_timeout(Some(limit))
-    }
-
     fn end(&self) -> Result<()> {
-        self.shutdown(Shutdown::Write)
+        Ok(shutdown(self, Shutdown::Write)?)
     }
 }
 
-impl Connection for TcpStream {
-    fn read_within(&self, limit: Duration) -> Result<()> {
-        self.set_read_timeout(Some(limit))
-    }
-
-    fn write_within(&self, limit: Duration) -> Result<()> {
-        self.set_write_timeout(Some(limit))
-    }
-
-    fn end(&self) -> Result<()> {
-        self.shutdown(Shutdown::Write)
-    }
-}
+impl<T: Read + Write + AsFd> Connection for T {}

@@ -14,43 +14,37 @@ pub(crate) struct Limits {
     pub(crate) time: Duration,
 }
 
-/// A request.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     /// `POST`
     pub(crate) method: String,
     /// `/cni/add?x=y`
     pub(crate) target: String,
-    /// The body.
     pub(crate) body: Vec<u8>,
 }
 
 /// Why a request could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
-    /// The peer sent nothing and left.
     #[error("the peer closed the connection")]
     Closed,
-    /// Not HTTP.
     #[error("this is not an HTTP/1.1 request: {0}")]
     Malformed(String),
-    /// Too large.
     #[error("the {part} has more than {limit} bytes")]
-    TooLarge {
-        /// Head or body.
-        part: &'static str,
-        /// The bound.
-        limit: usize,
-    },
-    /// The body's length is not given.
+    TooLarge { part: &'static str, limit: usize },
     #[error("a request with a body needs Content-Length")]
     NoLength,
-    /// Too slow.
     #[error("the request was not complete after {0:?}")]
     Slow(Duration),
-    /// The socket failed.
     #[error("reading the request failed")]
     Io(#[source] std::io::Error),
+}
+
+impl Request {
+    /// The two parts of the target.
+    pub(crate) fn path_and_query(&self) -> (&str, &str) {
+        self.target.split_once('?').unwrap_or((&self.target, ""))
+    }
 }
 
 impl HttpError {

@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 /// How long a peer may take to read an answer that fits its socket buffer.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Response {
     /// 200, 400, …
     pub(crate) status: u16,
     /// `application/json` or `text/plain`
     pub(crate) content_type: &'static str,
-    /// The body.
     pub(crate) body: String,
 }
 
@@ -31,7 +29,6 @@ pub(crate) enum Delivery {
 }
 
 impl Response {
-    /// A JSON answer.
     pub(crate) fn json(status: u16, body: String) -> Self {
         Self {
             status,
@@ -40,7 +37,6 @@ impl Response {
         }
     }
 
-    /// A text answer.
     pub(crate) fn text(status: u16, body: impl Into<String>) -> Self {
         Self {
             status,
@@ -52,25 +48,26 @@ impl Response {
     /// Writes the answer and waits until the peer has read it and closed. A peer that dies with
     /// the answer unread makes the kernel reset the connection: that is how we know.
     pub(crate) fn deliver(&self, stream: &mut dyn Connection) -> Delivery {
-        if self.write(stream).is_err() {
+        // Before the answer: whoever waits for it is not kept from running by what we do after it.
+        if stream.read_within(CONFIRM_TIMEOUT).is_err() || self.write(stream).is_err() {
             return Delivery::Lost;
         }
         let deadline = Instant::now() + CONFIRM_TIMEOUT;
         let mut rest = [0; 256];
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            if stream.read_within(left).is_err() {
-                return Delivery::Lost;
-            }
             match stream.read(&mut rest) {
                 Ok(0) => return Delivery::Read,
                 Ok(_) => {}
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
                 Err(_) => return Delivery::Lost,
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            if stream.read_within(left).is_err() {
+                return Delivery::Lost;
             }
         }
         Delivery::Read

@@ -63,7 +63,7 @@ pub(crate) fn nad_problems(
 ) -> crate::Problems {
     let version = match parse::version_or_newest(config) {
         Ok(version) => version,
-        Err(error) => return crate::fault::fault(format!("{path}.cniVersion"), error.msg),
+        Err(error) => return crate::problem::fault(format!("{path}.cniVersion"), error.msg),
     };
     let nothing = NetworkSelection::default();
     nad::read(name, config, version, &nothing, path)
@@ -94,32 +94,22 @@ fn untaken(
     let declares =
         |key: &str| declared.is_none_or(|declared| declared.iter().any(|name| name == key));
     for key in selection.runtime_config().keys() {
-        let native = match backend {
-            NetworkBackend::Native(native) => native.provider.kind().capabilities,
-            NetworkBackend::Delegate(_) => &[],
-        };
-        let is_native = native.contains(&key.as_str());
-        let taken = match backend {
-            NetworkBackend::Native(_) => is_native && declares(key),
-            NetworkBackend::Delegate(chain) => parse::chain::takes(chain, key),
-        };
-        if !taken {
-            let text = match backend {
-                NetworkBackend::Native(_) if is_native => {
-                    "is asked for by the pod, but not declared: write it as true there".to_owned()
+        let text = match backend {
+            NetworkBackend::Native(native) => {
+                let capabilities = native.provider.kind().capabilities;
+                match capabilities.contains(&key.as_str()) {
+                    true if declares(key) => continue,
+                    true => "not declared: write it as true there".to_owned(),
+                    false => format!("a native network has only {}", capabilities.join(" and ")),
                 }
-                NetworkBackend::Native(_) => format!(
-                    "is asked for by the pod, but a native network has only {}",
-                    native.join(" and ")
-                ),
-                NetworkBackend::Delegate(_) => {
-                    "is asked for by the pod, but no plugin declares it: write it \
-                                     as true in the plugin that takes it"
-                        .to_owned()
-                }
-            };
-            untaken.push((format!("capabilities.{key}"), text));
-        }
+            }
+            NetworkBackend::Delegate(chain) if parse::chain::takes(chain, key) => continue,
+            NetworkBackend::Delegate(_) => {
+                "no plugin declares it: write it as true in the plugin that takes it".to_owned()
+            }
+        };
+        let text = format!("is asked for by the pod, but {text}");
+        untaken.push((format!("capabilities.{key}"), text));
     }
     if let (Some(claim), None) = (&selection.ipam_claim, backend.executed()) {
         let text =

@@ -3,9 +3,10 @@
 use super::{ParsedNetwork, check_taken};
 use crate::cni::parse::ipam::fixed;
 use crate::cni::parse::request::RuntimeRequest;
-use crate::cni::parse::{OWN_TYPES, TOP_KEYS, common, network};
+use crate::cni::parse::{OWN_TYPES, TOP_KEYS, chain, common, network};
 use crate::cni::{Network, NetworkBackend, Version};
 use crate::pod::NetworkSelection;
+use crate::translate::object_at;
 use crate::{Fields, Problems};
 use plexus_types::{NetworkName, PluginType};
 use serde_json::{Map, Value, json};
@@ -41,7 +42,8 @@ pub(super) fn read(
         fields.problem("args", text);
     }
     let own_name = head(&mut fields);
-    let request = RuntimeRequest::of(&mut fields, selection);
+    let mut request = RuntimeRequest::of(&mut fields, selection);
+    request.version = version;
     let source_routing = fields.flag("sourceRouting");
     let capabilities = common::capabilities(&mut fields);
     let plugin = fields.parsed::<PluginType>("type");
@@ -53,12 +55,10 @@ pub(super) fn read(
             fields.accept_rest();
             None
         }
-        _ if is_list => network::of_list(&mut fields, version, &request),
-        Some(plugin) => network::of_nad(&mut fields, plugin.as_str(), version, &request),
+        _ if is_list => chain::plugins(&mut fields, &request).map(NetworkBackend::Delegate),
+        Some(plugin) => network::of_nad(&mut fields, plugin.as_str(), &request),
         None => {
-            if fields.lacks("type") {
-                fields.missing("type", "write the plugin's name, or \"plugins\"");
-            }
+            fields.require("type", "write the plugin's name, or \"plugins\"");
             fields.accept_rest();
             None
         }
@@ -95,9 +95,7 @@ pub(crate) fn flattened(config: &Map<String, Value>) -> Option<Map<String, Value
     };
     let mut flat = plugin.clone();
     let above = config.iter().filter(|(key, _)| *key != "plugins");
-    for (key, value) in above {
-        flat.insert(key.clone(), value.clone());
-    }
+    flat.extend(above.map(|(key, value)| (key.clone(), value.clone())));
     Some(flat)
 }
 
@@ -133,11 +131,7 @@ fn merge_args(config: &mut Map<String, Value>, request: &Map<String, Value>) -> 
 fn merge(plugin: &mut Map<String, Value>, request: &Map<String, Value>) -> Option<String> {
     let mut target = plugin;
     for key in ["args", "cni"] {
-        let next = target.entry(key).or_insert(Value::Null);
-        if next.is_null() {
-            *next = Value::Object(Map::new());
-        }
-        match next.as_object_mut() {
+        match object_at(target, key) {
             Some(map) => target = map,
             None => {
                 return Some(format!(
@@ -146,9 +140,7 @@ fn merge(plugin: &mut Map<String, Value>, request: &Map<String, Value>) -> Optio
             }
         }
     }
-    for (key, value) in request {
-        target.insert(key.clone(), value.clone());
-    }
+    target.extend(request.clone());
     None
 }
 

@@ -4,12 +4,10 @@ use super::{ParsedNetwork, check_taken, nad};
 use crate::cni::parse::native::{self, Written};
 use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::version_or_newest;
-use crate::cni::{
-    BlockIpam, Code, Error, Ipam, Native, Network, NetworkBackend, ProviderKind, RouteConf, Version,
-};
-use crate::fault::fault;
+use crate::cni::{BlockIpam, Code, Error, Ipam, Network, NetworkBackend, ProviderKind, RouteConf};
 use crate::objects::{DELEGATE, NetworkSpec, RouteSpec};
 use crate::pod::NetworkSelection;
+use crate::problem::fault;
 use crate::{Fields, Problems};
 use ipnet::IpNet;
 use plexus_types::NetworkName;
@@ -28,9 +26,6 @@ pub struct ObjectFacts {
 
 /// Where the options are found.
 const PATH: &str = "spec.config";
-
-/// What is spoken with an IPAM plugin: the newest that all plugins know.
-const VERSION: Version = Version::V1_0_0;
 
 /// What is wrong with the options of the provider, whatever the cluster knows.
 pub(crate) fn provider_problems(spec: &NetworkSpec) -> Problems {
@@ -69,15 +64,13 @@ pub(super) fn checked(
 fn check_ready(name: &NetworkName, spec: &NetworkSpec, facts: &ObjectFacts) -> Result<(), Error> {
     let provider = spec.provider_name();
     if provider.contains('/') {
+        let names = ProviderKind::names(|_| true).join(", ");
         return Err(Error::new(
             Code::TryAgainLater,
             format!(
                 "Network {name}: its provider {provider} is external, and none of that name is connected"
             ),
-            format!(
-                "start the provider, or write {} or delegate",
-                ProviderKind::names(|_| true).join(", ")
-            ),
+            format!("start the provider, or write {names} or delegate"),
         ));
     }
     let has_vni = spec.provider_kind().is_some_and(ProviderKind::has_vni);
@@ -102,12 +95,25 @@ fn read(
         return delegate(name, spec, selection);
     }
     let kind = spec.provider_kind().ok_or_else(Problems::default)?;
-    let network = options(spec, selection, |fields, request| {
-        let mut native = native::read(fields, kind, Written::ForUs, VERSION, request)?;
-        native.provider.with_network(spec, facts);
-        Some(native)
-    });
-    let mut native = network?;
+    let mut config = spec.config.clone();
+    if !selection.cni_args.is_empty() {
+        config.insert("args".to_owned(), json!({"cni": selection.cni_args}));
+    }
+    let mut fields = Fields::new(&config, PATH);
+    check_beside(&mut fields, spec);
+    fields.flag("sourceRouting");
+    let mut request = RuntimeRequest::of(&mut fields, selection);
+    request.has_subnets = !spec.subnets.is_empty();
+    let native = native::read(&mut fields, kind, Written::ForUs, &request);
+    let backend = native.map(NetworkBackend::Native);
+    if let Some(backend) = &backend {
+        check_taken(&mut fields, selection, backend, None);
+    }
+    let problems = fields.finish().without_repetition();
+    let (Some(NetworkBackend::Native(mut native)), true) = (backend, problems.0.is_empty()) else {
+        return Err(problems);
+    };
+    native.provider.with_network(spec, facts);
     native.mtu = native.mtu.or(spec.mtu);
     if !spec.subnets.is_empty() {
         native.ipam = Some(Ipam::Blocks(blocks(spec, facts)));
@@ -125,21 +131,12 @@ fn read(
     })
 }
 
-/// Reads `config` of a native provider together with what the spec has for all of them.
-fn options(
-    spec: &NetworkSpec,
-    selection: &NetworkSelection,
-    read: impl FnOnce(&mut Fields<'_>, &RuntimeRequest) -> Option<Native>,
-) -> Result<Native, Problems> {
-    let mut config = spec.config.clone();
-    if !selection.cni_args.is_empty() {
-        config.insert("args".to_owned(), json!({"cni": selection.cni_args}));
-    }
-    let mut fields = Fields::new(&config, PATH);
+/// What `config` must not say, or not say otherwise, because the spec does.
+fn check_beside(fields: &mut Fields<'_>, spec: &NetworkSpec) {
     if spec.config.contains_key("args") {
         fields.problem("args", "is what a pod asks: remove it");
     }
-    if spec.config.get("ipam").is_some_and(|ipam| !ipam.is_null()) && !spec.subnets.is_empty() {
+    if fields.has("ipam") && !spec.subnets.is_empty() {
         let text = "and spec.subnets exclude each other: keep one of them";
         fields.problem("ipam", text);
     }
@@ -147,25 +144,9 @@ fn options(
     if let (Some(inner), Some(outer)) = (mtu, spec.mtu)
         && inner != u64::from(outer)
     {
-        fields.problem(
-            "mtu",
-            format!("is {inner}, but spec.mtu is {outer}: keep one"),
-        );
+        let text = format!("is {inner}, but spec.mtu is {outer}: keep one");
+        fields.problem("mtu", text);
     }
-    fields.flag("sourceRouting");
-    let mut request = RuntimeRequest::of(&mut fields, selection);
-    request.has_subnets = !spec.subnets.is_empty();
-    let native = read(&mut fields, &request);
-    if let Some(native) = native {
-        let backend = NetworkBackend::Native(native);
-        check_taken(&mut fields, selection, &backend, None);
-        let problems = fields.finish().without_repetition();
-        return match (problems.0.is_empty(), backend) {
-            (true, NetworkBackend::Native(native)) => Ok(native),
-            _ => Err(problems),
-        };
-    }
-    Err(fields.finish().without_repetition())
 }
 
 /// Plugins to execute: nothing of the spec but `config` reaches them.
@@ -178,10 +159,8 @@ fn delegate(
         .map_err(|error| fault(format!("{PATH}.cniVersion"), error.msg))?;
     let mut config: Map<String, Value> = spec.config.clone();
     if config.get("type").is_none() && config.get("plugins").is_none() {
-        return Err(fault(
-            format!("{PATH}.plugins"),
-            "is missing: write the list of plugins to execute",
-        ));
+        let text = "is missing: write the list of plugins to execute";
+        return Err(fault(format!("{PATH}.plugins"), text));
     }
     config.remove("cniVersion");
     nad::read(name, &config, version, selection, PATH)

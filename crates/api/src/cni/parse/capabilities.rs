@@ -5,6 +5,7 @@
 use super::{Head, OWN_TYPES};
 use crate::Fields;
 use crate::cni::{Body, Ipam, Native, Network, NetworkBackend, POD_ANNOTATIONS};
+use crate::text::shortened;
 
 /// What a configuration may declare that leaves its networks to the cluster.
 const USUAL: [&str; 12] = [
@@ -27,10 +28,8 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
         return check_usual(fields, head);
     }
     // A reference plugin's configuration declares what that plugin takes.
-    let ours = head
-        .plugin
-        .as_ref()
-        .is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
+    let plugin = head.plugin.as_ref();
+    let ours = plugin.is_some_and(|name| OWN_TYPES.contains(&name.as_str()));
     for name in head.capabilities.iter().filter(|_| ours) {
         let natively = |network: &Network| match &network.backend {
             NetworkBackend::Native(native) => takes(native, name),
@@ -51,27 +50,25 @@ pub(super) fn check(fields: &mut Fields<'_>, head: &Head, body: &Body) {
             _ => body.takes(name),
         };
         if !taken && !value.is_null() {
-            let text = format!(
-                "is taken by no plugin here: a native network takes {}",
-                taken_natively(body).join(" and ")
-            );
-            let name: String = name.chars().take(64).collect();
+            let natively = taken_natively(body).join(" and ");
+            let text = format!("is taken by no plugin here: a native network takes {natively}");
+            let name = shortened(name);
             fields.unsupported(&format!("runtimeConfig.{name}"), text);
         }
     }
 }
 
 fn check_usual(fields: &mut Fields<'_>, head: &Head) {
+    let declared = head.capabilities.iter().map(|name| ("capabilities", name));
     let sent = head
         .runtime
         .raw
         .iter()
         .filter(|(_, value)| !value.is_null());
-    let declared = head.capabilities.iter().map(|name| ("capabilities", name));
     let sent = sent.map(|(name, _)| ("runtimeConfig", name));
     for (section, name) in declared.chain(sent) {
         if !USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(name)) {
-            let name: String = name.chars().take(64).collect();
+            let name = shortened(name);
             let text = format!("is not known: {} are", USUAL.join(", "));
             fields.unsupported(&format!("{section}.{name}"), text);
         }
@@ -80,9 +77,8 @@ fn check_usual(fields: &mut Fields<'_>, head: &Head) {
 
 /// Whether it is for the first interface alone, whoever makes that.
 fn is_own(name: &str) -> bool {
-    ["ips", "mac"]
-        .iter()
-        .any(|own| own.eq_ignore_ascii_case(name))
+    let mut own = ["ips", "mac"].iter();
+    own.any(|own| own.eq_ignore_ascii_case(name))
 }
 
 /// What the first network takes, if it is native; else what any may.

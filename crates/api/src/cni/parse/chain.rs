@@ -4,7 +4,7 @@
 use super::request::RuntimeRequest;
 use super::{OWN_TYPES, TOP_KEYS, common};
 use crate::Fields;
-use crate::cni::{Chain, Executable, Version};
+use crate::cni::{Chain, Executable};
 use plexus_types::PluginType;
 use serde_json::{Map, Value};
 
@@ -12,17 +12,13 @@ use serde_json::{Map, Value};
 const MAX_PLUGINS: usize = 32;
 
 /// What the runner inserts.
-const INSERTED: [&str; 4] = ["cniVersion", "name", "runtimeConfig", "prevResult"];
+pub(super) const INSERTED: [&str; 4] = ["cniVersion", "name", "runtimeConfig", "prevResult"];
 
 /// Whose `type` says which IPAM plugin a plugin executes.
 const IPAM: &str = "ipam";
 
 /// Takes `plugins`.
-pub(super) fn plugins(
-    fields: &mut Fields<'_>,
-    version: Version,
-    request: &RuntimeRequest,
-) -> Option<Chain> {
+pub(crate) fn plugins(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Option<Chain> {
     let plugins = fields.objects("plugins", |plugin, _| {
         let map = canonical(plugin);
         let mut read = Fields::new(&map, plugin.path());
@@ -38,20 +34,18 @@ pub(super) fn plugins(
     })?;
     match plugins.len() {
         0 if fields.is_sound() => {
-            fields.problem(
-                "plugins",
-                "is empty: write at least one plugin's configuration",
-            );
+            let text = "is empty: write at least one plugin's configuration";
+            fields.problem("plugins", text);
         }
         0..=MAX_PLUGINS => {}
-        count => fields.problem(
-            "plugins",
-            format!("has {count}: write at most {MAX_PLUGINS}"),
-        ),
+        count => {
+            let text = format!("has {count}: write at most {MAX_PLUGINS}");
+            fields.problem("plugins", text);
+        }
     }
     Some(Chain {
         executable: Executable::Type,
-        version,
+        version: request.version,
         plugins,
         unsupported_key: None,
     })
@@ -61,7 +55,6 @@ pub(super) fn plugins(
 pub(super) fn single(
     fields: &mut Fields<'_>,
     ours: &[&str],
-    version: Version,
     request: &RuntimeRequest,
     unsupported_key: Option<String>,
 ) -> Chain {
@@ -70,39 +63,35 @@ pub(super) fn single(
     check(&mut read);
     fields.accept_rest();
     fields.absorb(read.finish());
-    let plugin = config(&map, ours, request);
     Chain {
         executable: Executable::Type,
-        version,
-        plugins: vec![plugin],
+        version: request.version,
+        plugins: vec![config(&map, ours, request)],
         unsupported_key,
     }
 }
 
 /// The capabilities that the plugins of a chain declare.
 pub(crate) fn takes(chain: &Chain, capability: &str) -> bool {
-    let declares = |plugin: &Map<String, Value>| {
-        let declared = plugin.get("capabilities").and_then(Value::as_object);
-        declared.is_some_and(|declared| {
-            let set = |(name, value): (&String, &Value)| {
-                name.eq_ignore_ascii_case(capability) && *value == Value::Bool(true)
-            };
-            declared.iter().any(set)
-        })
-    };
-    chain.plugins.iter().any(declares)
+    let plugins = chain.plugins.iter();
+    let declared = plugins.filter_map(|plugin| plugin.get("capabilities")?.as_object());
+    let mut all = declared.flatten();
+    all.any(|(name, value)| name.eq_ignore_ascii_case(capability) && *value == Value::Bool(true))
 }
 
-/// Whether a key at the top of a network is its plugin's too.
-pub(super) fn is_plugins(key: &str) -> bool {
-    matches!(key, "type" | "args" | "capabilities")
+/// Keys at the top of a network without those that are its plugin's too.
+pub(super) fn without_plugins<'k>(keys: &[&'k str]) -> Vec<&'k str> {
+    let is_plugins = |key: &str| matches!(key, "type" | "args" | "capabilities");
+    keys.iter()
+        .copied()
+        .filter(|key| !is_plugins(key))
+        .collect()
 }
 
 /// A plugin's configuration with the keys that we read, write or remove as the specification spells them. Plugins in Go
 /// read keys without regard to case: whoever writes `IPAM` decides what is executed as much as who writes `ipam`.
 fn canonical(fields: &mut Fields<'_>) -> Map<String, Value> {
-    let keys = TOP_KEYS.into_iter().chain([IPAM]).collect::<Vec<_>>();
-    let mut map = spelled(fields, fields.map(), "", &keys);
+    let mut map = spelled(fields, fields.map(), "", &[&TOP_KEYS[..], &[IPAM]].concat());
     if let Some(ipam) = map.get(IPAM).and_then(Value::as_object) {
         let ipam = spelled(fields, ipam, IPAM, &["type"]);
         map.insert(IPAM.to_owned(), Value::Object(ipam));
@@ -142,17 +131,14 @@ fn go_folds(known: &str, key: &str) -> bool {
 
 /// Checks what we must know of a plugin's configuration; the rest is the plugin's.
 fn check(fields: &mut Fields<'_>) {
-    if fields.lacks("type") {
-        fields.missing("type", "write the plugin's name");
-    }
+    fields.require("type", "write the plugin's name");
     plugin_type(fields);
     common::capabilities(fields);
     if let Some(ipam) = fields.value(IPAM).and_then(Value::as_object) {
-        let mut ipam = Fields::new(ipam, fields.path_of(IPAM));
-        plugin_type(&mut ipam);
-        ipam.accept_rest();
-        let problems = ipam.finish();
-        fields.absorb(problems);
+        fields.read_object(IPAM, ipam, |ipam| {
+            plugin_type(ipam);
+            ipam.accept_rest();
+        });
     }
     fields.accept_rest();
 }
@@ -176,12 +162,8 @@ pub(super) fn config(
     without: &[&str],
     request: &RuntimeRequest,
 ) -> Map<String, Value> {
-    let kept = map
-        .iter()
-        .filter(|(key, _)| !without.contains(&key.as_str()));
-    let mut plugin: Map<String, Value> = kept
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let mut plugin = map.clone();
+    plugin.retain(|key, _| !without.contains(&key.as_str()));
     if let Some(args) = &request.args
         && plugin.get("args").is_none_or(Value::is_null)
     {

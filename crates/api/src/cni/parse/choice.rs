@@ -2,10 +2,9 @@
 //! Never decides whether a choice is right.
 
 use super::REFERENCE_TYPES;
-use crate::Fields;
 use crate::cni::Provider;
+use crate::fields::nearest;
 use crate::text::quoted;
-use serde_json::{Map, Value};
 
 /// The values of `type` in the `ipam` of a native network.
 const IPAMS: [&str; 3] = ["host-local", "static", "plexus"];
@@ -30,17 +29,16 @@ pub(crate) fn provider(name: &str, path: &str) -> String {
     let wrong = quoted(name);
     let native = natives().join(", ");
     if REFERENCE_TYPES.contains(&name) {
-        let place = if path.is_empty() {
-            "write the network as an entry of \"networks\" with"
-        } else {
-            "write"
+        let place = match path {
+            "" => "write the network as an entry of \"networks\" with",
+            _ => "write",
         };
         return format!(
             "{wrong} is not a native provider ({native} and delegate are): {place} \
              \"type\": {wrong} in place of \"provider\", then the plugin is executed"
         );
     }
-    match meant(name, &[&natives()[..], &["delegate"]].concat()) {
+    match nearest(name, &[&natives()[..], &["delegate"]].concat()) {
         Some(meant) => format!(
             "{wrong} is not a native provider: did you mean {meant:?}? There are {native} and \
              delegate"
@@ -57,45 +55,36 @@ fn natives() -> Vec<&'static str> {
 
 /// Whether a name is almost that of an IPAM of ours.
 pub(super) fn is_near_ipam(name: &str) -> bool {
-    meant(name, &IPAMS).is_some()
+    nearest(name, &IPAMS).is_some()
 }
 
 /// An IPAM that neither we do nor is executed alone, of a network of `provider` that is written at `path`.
 pub(super) fn ipam(name: &str, provider: &str, path: &str) -> String {
     let wrong = quoted(name);
-    let meant = meant(name, &IPAMS)
-        .map(|meant| format!("did you mean {meant:?}? Else "))
-        .unwrap_or_default();
+    let meant = match did_you_mean(name, &IPAMS) {
+        none if none.is_empty() => none,
+        question => format!("{question}Else "),
+    };
     let real = real_plugin(provider, path);
     format!("{wrong} is not native: {meant}write host-local, static or plexus, or {real}")
 }
 
 /// How the network of a native provider is written so that the plugin of that name is executed.
 pub(super) fn real_plugin(provider: &str, path: &str) -> String {
-    if path.is_empty() {
-        format!(
+    match path {
+        "" => format!(
             "put the configuration of the real {provider} plugin into \"plugins\", which is executed"
-        )
-    } else {
-        format!(
+        ),
+        _ => format!(
             "write \"type\": \"{provider}\" in place of \"provider\", so that the real plugin runs"
-        )
+        ),
     }
 }
 
-/// The name that was probably meant, by the same measure as for keys.
-pub(crate) fn meant(name: &str, names: &[&'static str]) -> Option<&'static str> {
-    let same = |choice: &&&str| choice.eq_ignore_ascii_case(name);
-    if let Some(choice) = names.iter().find(same) {
-        return Some(choice);
-    }
-    let map = Map::from_iter([(name.to_owned(), Value::Bool(true))]);
-    let mut fields = Fields::new(&map, "");
-    fields.know(names);
-    let problems = fields.finish();
-    let text = &problems.0.first()?.text;
-    let said = |choice: &&&str| text.ends_with(&format!("did you mean {choice:?}?"));
-    names.iter().find(said).copied()
+/// Asks whether the nearest name was meant, before the names are listed; empty if none is near.
+pub(crate) fn did_you_mean(name: &str, names: &[&'static str]) -> String {
+    let meant = nearest(name, names).map(|meant| format!("did you mean {meant:?}? "));
+    meant.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::Fields;
 use crate::cni::{Dns, RouteConf};
-use plexus_types::Family;
+use crate::text::{host_bits, other_family, quoted};
 use serde_json::Value;
 
 /// `routes` of an IPAM section. A destination must be a network, and its next hop of its family:
@@ -10,21 +10,10 @@ use serde_json::Value;
 pub(crate) fn routes(fields: &mut Fields<'_>) -> Vec<RouteConf> {
     let strict = |fields: &mut Fields<'_>, _| {
         let route = route(fields)?;
-        if route.dst.addr() != route.dst.network() {
-            let text = format!(
-                "{} has host bits set: write {}",
-                route.dst,
-                route.dst.trunc()
-            );
+        if let Some(text) = host_bits(&route.dst) {
             fields.problem("dst", text);
         }
-        if let Some(gw) = route.gw
-            && Family::of(gw) != Family::of(route.dst.addr())
-        {
-            let text = format!(
-                "{gw} is not of the family of {}: write one that is",
-                route.dst
-            );
+        if let Some(text) = route.gw.and_then(|gw| other_family(gw, &route.dst)) {
             fields.problem("gw", text);
         }
         Some(route)
@@ -48,9 +37,7 @@ pub(crate) fn route(fields: &mut Fields<'_>) -> Option<RouteConf> {
         }
         small
     });
-    if fields.lacks("dst") {
-        fields.missing("dst", "write the destination, such as 0.0.0.0/0");
-    }
+    fields.require("dst", "write the destination, such as 0.0.0.0/0");
     Some(RouteConf {
         dst: dst?,
         gw,
@@ -76,12 +63,25 @@ pub(crate) fn dns(fields: &mut Fields<'_>) -> Dns {
 pub(crate) fn mtu(fields: &mut Fields<'_>) -> Option<u32> {
     let mtu = fields.number("mtu").filter(|mtu| *mtu != 0)?;
     if !(68..=65535).contains(&mtu) {
-        fields.problem(
-            "mtu",
-            format!("is {mtu}: write a number from 68 to 65535, or leave it out"),
-        );
+        let text = format!("is {mtu}: write a number from 68 to 65535, or leave it out");
+        fields.problem("mtu", text);
     }
     Some(mtu)
+}
+
+/// `mode`, which is the default unless one is written; `all` lists them.
+pub(crate) fn mode<T: Default>(
+    fields: &mut Fields<'_>,
+    from_name: impl Fn(&str) -> Option<T>,
+    all: &str,
+) -> Option<T> {
+    let written = fields.text("mode").filter(|mode| !mode.is_empty());
+    let mode = written.map_or_else(|| Some(T::default()), from_name);
+    if let (Some(written), None) = (written, &mode) {
+        let text = format!("is {}: write {all}", quoted(written));
+        fields.problem("mode", text);
+    }
+    mode
 }
 
 /// The capabilities that are declared: `{"portMappings": true}`.

@@ -3,7 +3,7 @@
 //! valid by itself.
 
 use super::ipam::host_local::DATA_DIR;
-use super::{OWN_TYPES, TOP_KEYS};
+use super::{OWN_TYPES, TOP_KEYS, chain};
 use crate::Fields;
 use crate::cni::{NetConf, Outcome, Version};
 use crate::text::FromText;
@@ -59,11 +59,9 @@ impl NetConf {
         match map.get("networks").and_then(Value::as_array) {
             Some(list) => {
                 let entries = list.iter().take(1024).enumerate();
-                let objects =
-                    entries.filter_map(|(index, entry)| Some((index, entry.as_object()?)));
-                remains.networks = objects
-                    .map(|(index, entry)| entry_of(index, entry))
-                    .collect();
+                let networks =
+                    entries.filter_map(|(index, entry)| Some(entry_of(index, entry.as_object()?)));
+                remains.networks = networks.collect();
             }
             None => remains.networks.push(network(&map, &TOP_KEYS)),
         }
@@ -92,21 +90,16 @@ fn network(map: &Map<String, Value>, ours: &[&str]) -> RemainsNetwork {
     if let Some(ipam) = map.get("ipam").and_then(Value::as_object)
         && text(ipam, "type") == Some("host-local")
     {
-        let dir = text(ipam, "dataDir")
-            .filter(|dir| !dir.is_empty())
-            .unwrap_or(DATA_DIR);
-        remains.data_dir = PathBuf::from_text(dir).ok();
+        let dir = text(ipam, "dataDir").filter(|dir| !dir.is_empty());
+        remains.data_dir = PathBuf::from_text(dir.unwrap_or(DATA_DIR)).ok();
     }
-    let stripped: Vec<&str> = ours
-        .iter()
-        .filter(|key| !super::chain::is_plugins(key))
-        .copied()
-        .collect();
+    let ours = chain::without_plugins(ours);
+    let stripped = [&ours[..], &chain::INSERTED].concat();
     remains.plugins = match map.get("plugins").and_then(Value::as_array) {
-        Some(list) => list
-            .iter()
-            .filter_map(|item| plugin(item.as_object()?, &stripped))
-            .collect(),
+        Some(list) => {
+            let maps = list.iter().filter_map(Value::as_object);
+            maps.filter_map(|item| plugin(item, &stripped)).collect()
+        }
         None => plugin(map, &stripped).into_iter().collect(),
     };
     remains
@@ -118,13 +111,9 @@ fn plugin(map: &Map<String, Value>, without: &[&str]) -> Option<Map<String, Valu
     if OWN_TYPES.contains(&name.as_str()) {
         return None;
     }
-    let inserted = ["cniVersion", "name", "runtimeConfig", "prevResult"];
-    let kept = |key: &str| !without.contains(&key) && !inserted.contains(&key);
-    let kept = map.iter().filter(|(key, _)| kept(key));
-    Some(
-        kept.map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    )
+    let mut plugin = map.clone();
+    plugin.retain(|key, _| !without.contains(&key.as_str()));
+    Some(plugin)
 }
 
 fn prev_result(map: &Map<String, Value>, version: Option<Version>) -> Option<Outcome> {

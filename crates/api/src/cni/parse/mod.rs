@@ -105,7 +105,7 @@ impl NetConf {
         let version = version_of(&map)?;
         let mut fields = Fields::new(&map, "");
         let mut head = Head::read(&mut fields, version, args);
-        let body = body(&mut fields, &mut head, version);
+        let body = body(&mut fields, &mut head);
         if let Some(body) = &body {
             capabilities::check(&mut fields, &head, body);
             if body.takes(POD_ANNOTATIONS) {
@@ -149,18 +149,14 @@ impl Head {
             ("name", "write the network's name"),
             ("type", "write the plugin's name, plexus-cni"),
         ] {
-            if fields.lacks(key) {
-                fields.missing(key, remedy);
-            }
+            fields.require(key, remedy);
         }
         other_versions(fields);
         fields.flag("disableCheck");
         fields.flag("disableGC");
         fields.flag("loadOnlyInlinedPlugins");
         fields.parsed::<PathBuf>("agentSocket");
-        let (mut request, runtime) = RuntimeRequest::read(fields, args);
-        let prev_result = prev_result(fields, version);
-        let attachments = attachments(fields);
+        let (mut request, runtime) = RuntimeRequest::read(fields, version, args);
         let capabilities = common::capabilities(fields);
         request.declares_ips = capabilities.iter().any(|name| name == "ips");
         Self {
@@ -168,8 +164,8 @@ impl Head {
             plugin,
             request,
             runtime,
-            prev_result,
-            attachments,
+            prev_result: prev_result(fields, version),
+            attachments: attachments(fields),
             capabilities,
             warnings: Vec::new(),
         }
@@ -178,41 +174,29 @@ impl Head {
 
 /// An error for a version that we do not speak.
 pub(super) fn incompatible(what: &str, version: &str) -> Error {
-    let spoken: Vec<&str> = Version::ALL.into_iter().map(Version::as_str).collect();
-    let spoken = spoken.join(", ");
+    let spoken = Version::ALL.map(Version::as_str).join(", ");
+    let version = quoted(version);
     Error::new(
         Code::IncompatibleVersion,
-        format!(
-            "cniVersion {} of the {what} is not one that we speak: {spoken}",
-            quoted(version)
-        ),
+        format!("cniVersion {version} of the {what} is not one that we speak: {spoken}"),
         "write one of these as cniVersion",
     )
 }
 
 fn object(bytes: &[u8]) -> Result<Map<String, Value>, Error> {
-    let error = |msg: String| {
-        Error::new(
-            Code::Decode,
-            msg,
-            "write the network configuration as one JSON object",
-        )
+    let what = match bytes.len() {
+        0..=MAX_CONFIG => match document::read(bytes) {
+            Ok(Value::Object(map)) => return Ok(map),
+            Ok(_) => "is JSON, but not an object".to_owned(),
+            Err(cause) => format!("is not valid JSON: {cause}"),
+        },
+        size => format!("has {size} bytes: at most {MAX_CONFIG} are accepted"),
     };
-    if bytes.len() > MAX_CONFIG {
-        let size = bytes.len();
-        return Err(error(format!(
-            "the network configuration has {size} bytes: at most {MAX_CONFIG} are accepted"
-        )));
-    }
-    match document::read(bytes) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(error(
-            "the network configuration is JSON, but not an object".to_owned(),
-        )),
-        Err(cause) => Err(error(format!(
-            "the network configuration is not valid JSON: {cause}"
-        ))),
-    }
+    Err(Error::new(
+        Code::Decode,
+        format!("the network configuration {what}"),
+        "write the network configuration as one JSON object",
+    ))
 }
 
 /// An absent version is 0.1.0 by the specification.
@@ -222,10 +206,8 @@ fn version_of(map: &Map<String, Value>) -> Result<Version, Error> {
         Some(Value::String(text)) if text.is_empty() => "0.1.0",
         Some(Value::String(text)) => text,
         Some(other) => {
-            let msg = format!(
-                "cniVersion: must be a string, not {}",
-                quoted(&other.to_string())
-            );
+            let other = quoted(&other.to_string());
+            let msg = format!("cniVersion: must be a string, not {other}");
             return Err(Error::new(Code::InvalidConfig, msg, "write \"1.1.0\""));
         }
     };
@@ -235,7 +217,7 @@ fn version_of(map: &Map<String, Value>) -> Result<Version, Error> {
 /// The version of an object that many pods use; none written is the newest that all plugins know.
 pub(crate) fn version_or_newest(map: &Map<String, Value>) -> Result<Version, Error> {
     match map.get("cniVersion") {
-        None | Some(Value::Null) => Ok(Version::V1_0_0),
+        None | Some(Value::Null) => Ok(Version::default()),
         Some(_) => version_of(map),
     }
 }
@@ -243,11 +225,8 @@ pub(crate) fn version_or_newest(map: &Map<String, Value>) -> Result<Version, Err
 /// `cniVersions` lets a runtime choose; by now it has chosen.
 fn other_versions(fields: &mut Fields<'_>) {
     fields.know(&["cniVersion"]);
-    for (i, text) in fields
-        .parsed_list::<String>("cniVersions")
-        .iter()
-        .enumerate()
-    {
+    let versions = fields.parsed_list::<String>("cniVersions");
+    for (i, text) in versions.iter().enumerate() {
         let parts: Vec<&str> = text.split('.').collect();
         let numbers = parts.iter().all(|part| part.parse::<u16>().is_ok());
         if parts.len() != 3 || !numbers {
@@ -260,21 +239,14 @@ fn other_versions(fields: &mut Fields<'_>) {
 /// `prevResult` has the version that it says, else the configuration's.
 fn prev_result(fields: &mut Fields<'_>, version: Version) -> Option<Outcome> {
     let map = fields.map_of("prevResult")?;
-    let version = match map.get("cniVersion").and_then(Value::as_str) {
-        None => version,
-        Some(text) => match Version::parse(text) {
-            Some(version) => version,
-            None => {
-                let error = incompatible("previous result", text);
-                fields.problem("prevResult.cniVersion", error.msg);
-                return None;
-            }
-        },
+    let written = map.get("cniVersion").and_then(Value::as_str);
+    let Some(version) = written.map_or(Some(version), Version::parse) else {
+        let error = incompatible("previous result", written.unwrap_or_default());
+        fields.problem("prevResult.cniVersion", error.msg);
+        return None;
     };
-    let mut inner = Fields::new(map, fields.path_of("prevResult"));
-    let outcome = Outcome::read(&mut inner, version);
-    fields.absorb(inner.finish());
-    Some(outcome)
+    let read = |inner: &mut Fields<'_>| Outcome::read(inner, version);
+    Some(fields.read_object("prevResult", map, read))
 }
 
 /// The list of what must stay, under its present name and under its older one: what either has.
@@ -285,9 +257,7 @@ fn attachments(fields: &mut Fields<'_>) -> Option<Vec<ValidAttachment>> {
             let container = fields.parsed("containerID");
             let ifname = fields.parsed("ifname");
             for key in ["containerID", "ifname"] {
-                if fields.lacks(key) {
-                    fields.missing(key, "an attachment is named by both");
-                }
+                fields.require(key, "an attachment is named by both");
             }
             fields.accept_rest();
             Some(ValidAttachment {
@@ -304,14 +274,12 @@ fn attachments(fields: &mut Fields<'_>) -> Option<Vec<ValidAttachment>> {
 
 /// Whether the cluster says which networks there are.
 fn leaves_it_to_the_cluster(map: &Map<String, Value>) -> bool {
-    map.get("networks")
-        .is_some_and(|networks| networks == "pod")
-        || is_named(map)
+    map.get("networks").is_some_and(|value| value == "pod") || is_named(map)
 }
 
-fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Body> {
+fn body(fields: &mut Fields<'_>, head: &mut Head) -> Option<Body> {
     if fields.has("networks") {
-        return standalone::read(fields, head, version);
+        return standalone::read(fields, head);
     }
     if is_named(fields.map()) {
         let (fq_name, warnings) = named::read(fields);
@@ -323,7 +291,7 @@ fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Bo
     }
     fields.know(&["networks"]);
     let source_routing = fields.flag("sourceRouting");
-    let backend = network::top(fields, head.plugin.as_ref(), version, &head.request);
+    let backend = network::top(fields, head.plugin.as_ref(), &head.request);
     network::check_source_routing(fields, source_routing, backend.as_ref());
     let name = head.name.clone()?;
     Some(Body::One(Network {
@@ -337,25 +305,16 @@ fn body(fields: &mut Fields<'_>, head: &mut Head, version: Version) -> Option<Bo
 }
 
 pub(crate) fn invalid(map: &Map<String, Value>, problems: &Problems) -> Error {
-    let name = map
-        .get("name")
-        .and_then(Value::as_str)
-        .map(|name| format!(" {}", quoted(name)));
+    let name = map.get("name").and_then(Value::as_str);
+    let name = name.map(|name| format!(" {}", quoted(name)));
     let name = name.unwrap_or_default();
-    let unsupported = problems.0.iter().all(|problem| problem.unknown_key);
-    let (code, details) = if unsupported && !problems.0.is_empty() {
-        let remedy = "remove the keys named, or correct them; a reference plugin's own options \
-                      are understood under its \"type\" in an entry of \"networks\"";
-        (Code::UnsupportedField, remedy)
-    } else {
-        (
-            Code::InvalidConfig,
-            "correct the fields named and try again: nothing was changed",
-        )
-    };
-    Error::new(
-        code,
-        format!("network configuration{name}: {problems}"),
-        details,
-    )
+    let mut code = Code::InvalidConfig;
+    let mut details = "correct the fields named and try again: nothing was changed";
+    if !problems.0.is_empty() && problems.0.iter().all(|problem| problem.unknown_key) {
+        code = Code::UnsupportedField;
+        details = "remove the keys named, or correct them; a reference plugin's own options \
+                   are understood under its \"type\" in an entry of \"networks\"";
+    }
+    let msg = format!("network configuration{name}: {problems}");
+    Error::new(code, msg, details)
 }

@@ -1,10 +1,11 @@
 //! A configuration that only names a network: one of our types, and nothing that says how. What the
 //! network is, the cluster knows. Owns when that is so, and what such a configuration may have.
 
+use super::TOP_KEYS;
 use super::native::all_keys;
-use super::{TOP_KEYS, choice};
 use crate::Fields;
 use crate::cni::FqName;
+use crate::fields::nearest;
 use crate::pod::fq_name;
 use serde_json::{Map, Value};
 
@@ -32,17 +33,15 @@ const ORIGINAL: [&str; 13] = [
 /// Whether it is one. A key of a native network, or one that was probably meant to say how the
 /// network is made, makes it an inline configuration with a mistake.
 pub(crate) fn is_named(config: &Map<String, Value>) -> bool {
-    let named = config
-        .get("type")
-        .and_then(Value::as_str)
-        .is_some_and(|name| NAMED_TYPES.contains(&name));
+    let plugin = config.get("type").and_then(Value::as_str);
+    let named = plugin.is_some_and(|name| NAMED_TYPES.contains(&name));
     let says_how = |(key, value): (&String, &Value)| match key.as_str() {
         _ if value.is_null() => false,
         "network" => value.is_array(),
         "contrail" | "args" => false,
         key if TOP_KEYS.contains(&key) => false,
         key if all_keys().any(|own| own == key) => true,
-        key => choice::meant(key, &["provider", "plugins", "networks"]).is_some(),
+        key => nearest(key, &["provider", "plugins", "networks"]).is_some(),
     };
     named && !config.iter().any(says_how)
 }
@@ -50,20 +49,19 @@ pub(crate) fn is_named(config: &Map<String, Value>) -> bool {
 /// Reads what it has of its own: `network`, and `contrail`, about which the second part warns.
 pub(super) fn read(fields: &mut Fields<'_>) -> (Option<FqName>, Vec<String>) {
     let fq_name = fields.object("network", fq_name).flatten();
-    let original = fields.object("contrail", |contrail| {
+    let contrail = fields.object("contrail", |contrail| {
         contrail.know(&ORIGINAL);
-        let text = "must be text or a number";
         for (key, value) in contrail.map() {
             if value.is_object() || value.is_array() {
-                contrail.problem(key, text);
+                contrail.problem(key, "must be text or a number");
             }
         }
     });
-    let warning = original.map(|()| unused());
     if fields.flag("sourceRouting") {
         let text = "is for inline configurations: leave it out";
         fields.unsupported("sourceRouting", text);
     }
+    let warning = contrail.map(|()| unused());
     (fq_name, warning.into_iter().collect())
 }
 

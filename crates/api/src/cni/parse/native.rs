@@ -3,7 +3,8 @@
 
 use super::request::RuntimeRequest;
 use super::{choice, common, ipam};
-use crate::cni::{Ipam, Native, Provider, ProviderKind, Version};
+use crate::cni::{Ipam, Native, Provider, ProviderKind};
+use crate::text::shortened;
 use crate::{Fields, Problem, Problems};
 
 /// Who the options are written for.
@@ -25,12 +26,11 @@ pub(super) fn all_keys() -> impl Iterator<Item = &'static str> {
     COMMON_KEYS.into_iter().chain(own)
 }
 
-/// Reads the options of one native network. `version` is the configuration's, `request` what the request adds to it.
+/// Reads the options of one native network. `request` is what the request adds to them.
 pub(crate) fn read(
     fields: &mut Fields<'_>,
     kind: &ProviderKind,
     written: Written,
-    version: Version,
     request: &RuntimeRequest,
 ) -> Option<Native> {
     let mtu = common::mtu(fields);
@@ -39,8 +39,8 @@ pub(crate) fn read(
     let has_mac = owned || kind.keys.contains(&"mac");
     let mac = if has_mac { fields.parsed("mac") } else { None };
     let provider = Provider::read(kind, fields, request);
-    let ipam = (kind.in_config || kind.is_plugin)
-        .then(|| ipam::read(fields, kind, written, version, request));
+    let ipam =
+        (kind.in_config || kind.is_plugin).then(|| ipam::read(fields, kind, written, request));
     let ipam = ipam.flatten();
     check_request(fields, kind, ipam.as_ref(), request);
     let ips = match ipam {
@@ -81,11 +81,9 @@ fn check_request(
         return;
     }
     for key in &request.unknown {
-        let path = format!("args.cni.{}", key.chars().take(64).collect::<String>());
-        let text = "is not a known key: ips, mac and labels are".to_owned();
         fields.absorb(Problems(vec![Problem {
-            path,
-            text,
+            path: format!("args.cni.{}", shortened(key)),
+            text: "is not a known key: ips, mac and labels are".to_owned(),
             unknown_key: true,
         }]));
     }

@@ -4,7 +4,7 @@
 use super::native::{self, Written};
 use super::request::RuntimeRequest;
 use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, choice, common};
-use crate::cni::{Ipam, Network, NetworkBackend, ProviderKind, Version};
+use crate::cni::{Ipam, Network, NetworkBackend, ProviderKind};
 use crate::text::quoted;
 use crate::{Fields, Problems};
 use plexus_types::{NetworkName, PluginType};
@@ -16,38 +16,31 @@ const ENTRY_KEYS: [&str; 3] = ["name", "interface", "sourceRouting"];
 pub(super) fn top(
     fields: &mut Fields<'_>,
     plugin: Option<&PluginType>,
-    version: Version,
     request: &RuntimeRequest,
 ) -> Option<NetworkBackend> {
     let plugin = plugin?.as_str();
     let ours = OWN_TYPES.contains(&plugin);
     if !ours && !REFERENCE_TYPES.contains(&plugin) {
-        let text = format!(
-            "{} is neither one of our names ({}) nor a reference plugin's",
-            quoted(plugin),
-            OWN_TYPES.join(", ")
-        );
+        let (name, ours) = (quoted(plugin), OWN_TYPES.join(", "));
+        let text = format!("{name} is neither one of our names ({ours}) nor a reference plugin's");
         fields.problem("type", text);
         fields.accept_rest();
         return None;
     }
-    let keys: Vec<&str> = ["provider", "plugins"]
-        .into_iter()
-        .filter(|k| fields.has(k))
-        .collect();
-    match (ours, keys.as_slice()) {
-        (false, []) => typed(fields, plugin, &TOP_KEYS, version, request),
-        (false, [key, ..]) => {
+    let mut keys = ["provider", "plugins"].into_iter();
+    match (ours, keys.find(|key| fields.has(key))) {
+        (false, None) => typed(fields, plugin, &TOP_KEYS, request),
+        (false, Some(key)) => {
             let text = format!("and \"type\": \"{plugin}\" exclude each other: keep one of them");
             fields.problem(key, text);
             fields.accept_rest();
             None
         }
-        (true, []) => {
+        (true, None) => {
             fields.missing("provider", &choice::missing(choice::AT_TOP));
             unclear(fields)
         }
-        (true, _) => ours_or_chain(fields, version, request),
+        (true, Some(_)) => ours_or_chain(fields, request),
     }
 }
 
@@ -55,51 +48,31 @@ pub(super) fn top(
 pub(crate) fn of_nad(
     fields: &mut Fields<'_>,
     plugin: &str,
-    version: Version,
     request: &RuntimeRequest,
 ) -> Option<NetworkBackend> {
     if !OWN_TYPES.contains(&plugin) {
-        return typed(fields, plugin, &TOP_KEYS, version, request);
+        return typed(fields, plugin, &TOP_KEYS, request);
     }
     if !fields.has("provider") && !fields.has("plugins") {
         fields.missing("provider", &choice::missing(choice::IN_NAD));
         return unclear(fields);
     }
-    ours_or_chain(fields, version, request)
-}
-
-/// The list of plugins of a NAD.
-pub(crate) fn of_list(
-    fields: &mut Fields<'_>,
-    version: Version,
-    request: &RuntimeRequest,
-) -> Option<NetworkBackend> {
-    chain::plugins(fields, version, request).map(NetworkBackend::Delegate)
+    ours_or_chain(fields, request)
 }
 
 /// An element of `networks`.
-pub(super) fn entry(
-    fields: &mut Fields<'_>,
-    version: Version,
-    request: &RuntimeRequest,
-) -> Option<Network> {
+pub(super) fn entry(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Option<Network> {
     let name = fields.parsed::<NetworkName>("name");
-    if fields.lacks("name") {
-        fields.missing("name", "write the network's name");
-    }
+    fields.require("name", "write the network's name");
     let interface = fields.parsed("interface");
     let source_routing = fields.flag("sourceRouting");
-    let keys: Vec<&str> = ["provider", "type", "plugins"]
-        .into_iter()
-        .filter(|k| fields.has(k))
-        .collect();
+    let keys = ["provider", "type", "plugins"].into_iter();
+    let keys: Vec<&str> = keys.filter(|key| fields.has(key)).collect();
     let backend = match keys.as_slice() {
         ["type"] => fields
             .parsed::<PluginType>("type")
-            .and_then(|plugin| typed(fields, plugin.as_str(), &ENTRY_KEYS, version, request)),
-        ["provider"] | ["plugins"] | ["provider", "plugins"] => {
-            ours_or_chain(fields, version, request)
-        }
+            .and_then(|plugin| typed(fields, plugin.as_str(), &ENTRY_KEYS, request)),
+        ["provider"] | ["plugins"] | ["provider", "plugins"] => ours_or_chain(fields, request),
         [] => {
             fields.missing("provider", &choice::missing(choice::IN_ENTRY));
             unclear(fields)
@@ -135,16 +108,12 @@ pub(crate) fn check_source_routing(
 }
 
 /// `provider`, `plugins`, or `"provider": "delegate"` with `plugins`.
-fn ours_or_chain(
-    fields: &mut Fields<'_>,
-    version: Version,
-    request: &RuntimeRequest,
-) -> Option<NetworkBackend> {
+fn ours_or_chain(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Option<NetworkBackend> {
     let provider = fields.text("provider");
     let has_plugins = fields.has("plugins");
     match provider {
         None | Some("delegate") if has_plugins => {
-            chain::plugins(fields, version, request).map(NetworkBackend::Delegate)
+            chain::plugins(fields, request).map(NetworkBackend::Delegate)
         }
         None => unclear(fields),
         Some("delegate") => {
@@ -157,8 +126,9 @@ fn ours_or_chain(
             unclear(fields)
         }
         Some(name) => match ProviderKind::of(name).filter(|kind| kind.in_config) {
-            Some(kind) => native::read(fields, kind, Written::ForUs, version, request)
-                .map(NetworkBackend::Native),
+            Some(kind) => {
+                native::read(fields, kind, Written::ForUs, request).map(NetworkBackend::Native)
+            }
             None => {
                 let text = choice::provider(name, fields.path());
                 fields.problem("provider", text);
@@ -174,33 +144,28 @@ fn typed(
     fields: &mut Fields<'_>,
     plugin: &str,
     ours: &[&'static str],
-    version: Version,
     request: &RuntimeRequest,
 ) -> Option<NetworkBackend> {
     fields.accept_rest();
     let mut unsupported_key = None;
-    let kept = |key: &&&str| !chain::is_plugins(key);
-    let stripped: Vec<&str> = ours.iter().filter(kept).copied().collect();
+    let stripped = chain::without_plugins(ours);
     if let Some(kind) = ProviderKind::of(plugin).filter(|kind| kind.is_plugin) {
         let mut options = Fields::new(fields.map(), fields.path());
         options.know(ours);
         options.know(&["type"]);
         foreign_capabilities(&mut options, kind);
-        let native = native::read(&mut options, kind, Written::ForPlugin, version, request);
+        let native = native::read(&mut options, kind, Written::ForPlugin, request);
         let problems = options.finish();
         if problems.0.is_empty() {
             let mut native = native?;
-            let plugin = || chain::single(fields, &stripped, version, request, None);
+            let plugin = || chain::single(fields, &stripped, request, None);
             native.provider.keep_plugin(plugin);
             return Some(NetworkBackend::Native(native));
         }
-        let (foreign, wrong): (Vec<_>, Vec<_>) = problems
-            .0
-            .into_iter()
-            .partition(|problem| problem.unknown_key);
-        unsupported_key = foreign
-            .first()
-            .map(|problem| relative(&problem.path, fields.path()));
+        let problems = problems.0.into_iter();
+        let (foreign, wrong): (Vec<_>, Vec<_>) = problems.partition(|problem| problem.unknown_key);
+        let first = foreign.first();
+        unsupported_key = first.map(|problem| relative(&problem.path, fields.path()));
         // No plugin but ourselves knows the IPAM "plexus".
         let only_ours = native.is_some_and(|native| matches!(native.ipam, Some(Ipam::Plexus(_))));
         if !wrong.is_empty() || only_ours {
@@ -208,13 +173,8 @@ fn typed(
             return None;
         }
     }
-    Some(NetworkBackend::Delegate(chain::single(
-        fields,
-        &stripped,
-        version,
-        request,
-        unsupported_key,
-    )))
+    let chain = chain::single(fields, &stripped, request, unsupported_key);
+    Some(NetworkBackend::Delegate(chain))
 }
 
 /// Capabilities that the native network does not have are a reason to execute the plugin.
@@ -235,7 +195,7 @@ fn unclear(fields: &mut Fields<'_>) -> Option<NetworkBackend> {
 }
 
 fn relative(path: &str, base: &str) -> String {
-    path.strip_prefix(base)
-        .map_or(path, |rest| rest.trim_start_matches('.'))
-        .to_owned()
+    let below = path.strip_prefix(base);
+    let below = below.map_or(path, |rest| rest.trim_start_matches('.'));
+    below.to_owned()
 }

@@ -3,16 +3,18 @@
 
 use super::{leaves_it_to_the_cluster, port_mappings};
 use crate::Fields;
-use crate::cni::{Args, POD_ANNOTATIONS, Runtime};
+use crate::cni::{Args, POD_ANNOTATIONS, Runtime, Version};
 use crate::pod::{ANNOTATIONS, NetworkSelection};
 use plexus_types::Mac;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Addresses by where they were asked for, and the MAC that wins.
+/// Addresses by where they were asked for, the MAC that wins, and what is talked with plugins.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuntimeRequest {
+    /// The version of the configuration that is asked for.
+    pub(crate) version: Version,
     pub(super) runtime_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) args_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) env_ips: Vec<(IpAddr, Option<u8>)>,
@@ -35,10 +37,11 @@ pub(crate) struct RuntimeRequest {
 
 impl RuntimeRequest {
     /// Takes `runtimeConfig` and `args` of the configuration.
-    pub(super) fn read(fields: &mut Fields<'_>, args: &Args) -> (Self, Runtime) {
+    pub(super) fn read(fields: &mut Fields<'_>, version: Version, args: &Args) -> (Self, Runtime) {
         let runtime = runtime(fields);
         let cni_args = fields.object("args", args_section).unwrap_or_default();
         let request = Self {
+            version,
             runtime_ips: runtime.ips.clone(),
             args_ips: cni_args.ips,
             env_ips: args.ips.clone(),
@@ -72,18 +75,16 @@ impl RuntimeRequest {
     /// The addresses that win.
     pub(crate) fn ips(&self) -> &[(IpAddr, Option<u8>)] {
         let origins = [&self.runtime_ips, &self.args_ips, &self.env_ips];
-        origins
-            .into_iter()
-            .find(|ips| !ips.is_empty())
-            .map_or(&[], Vec::as_slice)
+        let first = origins.into_iter().find(|ips| !ips.is_empty());
+        first.map_or(&[], Vec::as_slice)
     }
 }
 
 fn device_id(runtime: &Runtime) -> Option<String> {
     let mut sent = runtime.raw.iter();
     let (_, value) = sent.find(|(name, _)| name.eq_ignore_ascii_case("deviceID"))?;
-    let text = value.as_str().filter(|text| !text.is_empty())?;
-    Some(text.to_owned())
+    let text = value.as_str().filter(|text| !text.is_empty());
+    text.map(str::to_owned)
 }
 
 /// Puts the annotations back into what plugins get: one of them takes them.
@@ -103,9 +104,8 @@ fn runtime(fields: &mut Fields<'_>) -> Runtime {
     };
     let by_cluster = leaves_it_to_the_cluster(fields.map());
     let mut inner = Fields::any_case(map, fields.path_of("runtimeConfig"));
-    let rest = map
-        .iter()
-        .filter(|(key, _)| !key.eq_ignore_ascii_case(POD_ANNOTATIONS));
+    let is_rest = |(key, _): &(&String, _)| !key.eq_ignore_ascii_case(POD_ANNOTATIONS);
+    let rest = map.iter().filter(is_rest);
     let runtime = Runtime {
         ips: inner.parsed_list("ips"),
         mac: inner.parsed("mac"),
@@ -125,10 +125,8 @@ fn runtime(fields: &mut Fields<'_>) -> Runtime {
 fn annotations(fields: &mut Fields<'_>) -> Option<BTreeMap<String, String>> {
     let map = fields.map_of(POD_ANNOTATIONS)?;
     let mut inner = Fields::new(map, fields.path_of(POD_ANNOTATIONS));
-    let kept = ANNOTATIONS.into_iter().filter_map(|name| {
-        let text = inner.text(name)?;
-        Some((name.to_owned(), text.to_owned()))
-    });
+    let names = ANNOTATIONS.into_iter();
+    let kept = names.filter_map(|name| Some((name.to_owned(), inner.text(name)?.to_owned())));
     let kept = kept.collect();
     inner.accept_rest();
     fields.absorb(inner.finish());
@@ -145,19 +143,17 @@ struct Wishes {
 /// `cni` is for everyone, `labels` only describes; other keys are addressed to others by name.
 fn args_section(fields: &mut Fields<'_>) -> Wishes {
     let cni_args = fields.object("cni", |cni| {
-        let ips = cni.parsed_list("ips");
-        let mac = cni.parsed("mac");
+        let keys = cni.map().keys().cloned();
+        let wishes = Wishes {
+            ips: cni.parsed_list("ips"),
+            mac: cni.parsed("mac"),
+            unknown: keys
+                .filter(|key| !["ips", "mac", "labels"].contains(&key.as_str()))
+                .collect(),
+        };
         cni.map_of("labels");
         cni.accept_rest();
-        let unknown = cni
-            .map()
-            .keys()
-            .filter(|key| !["ips", "mac", "labels"].contains(&&***key));
-        Wishes {
-            ips,
-            mac,
-            unknown: unknown.cloned().collect(),
-        }
+        wishes
     });
     fields.accept_rest();
     cni_args.unwrap_or_default()

@@ -3,7 +3,7 @@
 use super::request::RuntimeRequest;
 use super::{Head, OWN_TYPES, chain, network};
 use crate::Fields;
-use crate::cni::{Body, Code, DefaultGw, Error, Network, Version};
+use crate::cni::{Body, Code, DefaultGw, Error, Network};
 use crate::text::quoted;
 use plexus_types::IfName;
 use serde_json::Value;
@@ -12,14 +12,12 @@ use std::collections::BTreeSet;
 /// More interfaces than anyone gives a container.
 const MAX_NETWORKS: usize = 64;
 
-pub(super) fn read(fields: &mut Fields<'_>, head: &Head, version: Version) -> Option<Body> {
+pub(super) fn read(fields: &mut Fields<'_>, head: &Head) -> Option<Body> {
     if let Some(plugin) = &head.plugin
         && !OWN_TYPES.contains(&plugin.as_str())
     {
-        fields.problem(
-            "type",
-            format!("{plugin} has no \"networks\": write plexus-cni"),
-        );
+        let text = format!("{plugin} has no \"networks\": write plexus-cni");
+        fields.problem("type", text);
     }
     if fields.value("networks").is_some_and(|value| value == "pod") {
         if fields.flag("sourceRouting") {
@@ -35,20 +33,18 @@ pub(super) fn read(fields: &mut Fields<'_>, head: &Head, version: Version) -> Op
         return None;
     }
     // The request is about the interface that the runtime knows: the first.
-    let nothing = RuntimeRequest::default();
+    let nothing = RuntimeRequest {
+        version: head.request.version,
+        ..RuntimeRequest::default()
+    };
     let read = |entry: &mut Fields<'_>, i| {
-        network::entry(
-            entry,
-            version,
-            if i == 0 { &head.request } else { &nothing },
-        )
+        let request = if i == 0 { &head.request } else { &nothing };
+        network::entry(entry, request)
     };
     let count = fields.list("networks")?.len();
     if !(1..=MAX_NETWORKS).contains(&count) {
-        fields.problem(
-            "networks",
-            format!("has {count} elements: write 1 to {MAX_NETWORKS}"),
-        );
+        let text = format!("has {count} elements: write 1 to {MAX_NETWORKS}");
+        fields.problem("networks", text);
         default_gw(fields);
         return None;
     }
@@ -58,22 +54,14 @@ pub(super) fn read(fields: &mut Fields<'_>, head: &Head, version: Version) -> Op
         return None;
     }
     unique_interfaces(fields, &networks);
-    for (key, name) in [
-        ("default-gw.4", &default_gw.v4),
-        ("default-gw.6", &default_gw.v6),
-    ] {
-        let key = if default_gw.v4 == default_gw.v6 {
-            "default-gw"
-        } else {
-            key
-        };
-        if let Some(name) = name
-            && let Err(text) = named(&networks, None, name)
-        {
+    let DefaultGw { v4, v6 } = &default_gw;
+    let choices = match v4 == v6 {
+        true => vec![("default-gw", v4)],
+        false => vec![("default-gw.4", v4), ("default-gw.6", v6)],
+    };
+    for (key, name) in choices {
+        if let Some(Err(text)) = name.as_ref().map(|name| named(&networks, None, name)) {
             fields.problem(key, text);
-            if key == "default-gw" {
-                break;
-            }
         }
     }
     Some(Body::All {
@@ -111,10 +99,8 @@ impl Body {
         }
         for name in [&default_gw.v4, &default_gw.v6].into_iter().flatten() {
             if let Err(text) = named(networks, Some(ifname), name) {
-                return wrong(
-                    format!("default-gw: {text}"),
-                    "write a name that occurs once",
-                );
+                let msg = format!("default-gw: {text}");
+                return wrong(msg, "write a name that occurs once");
             }
         }
         Ok(())
@@ -122,10 +108,9 @@ impl Body {
 
     /// Whether some plugin that is executed declares a capability.
     pub fn takes(&self, capability: &str) -> bool {
-        self.networks()
-            .iter()
-            .filter_map(|network| network.backend.executed())
-            .any(|plugins| chain::takes(plugins, capability))
+        let networks = self.networks().iter();
+        let mut chains = networks.filter_map(|network| network.backend.executed());
+        chains.any(|plugins| chain::takes(plugins, capability))
     }
 }
 
@@ -133,11 +118,11 @@ impl Body {
 pub(crate) fn default_gw(fields: &mut Fields<'_>) -> DefaultGw {
     match fields.value("default-gw") {
         None => DefaultGw::default(),
-        Some(Value::String(name)) if name.is_empty() => DefaultGw::default(),
-        Some(Value::String(name)) => DefaultGw {
-            v4: Some(name.clone()),
-            v6: Some(name.clone()),
-        },
+        Some(Value::String(name)) => {
+            let name = Some(name.clone()).filter(|name| !name.is_empty());
+            let (v4, v6) = (name.clone(), name);
+            DefaultGw { v4, v6 }
+        }
         Some(Value::Object(_)) => {
             let read = |inner: &mut Fields<'_>| DefaultGw {
                 v4: inner.parsed("4"),
@@ -176,14 +161,11 @@ fn named(networks: &[Network], ifname: Option<&IfName>, name: &str) -> Result<()
         [_] => Ok(()),
         [] if ifname.is_none() && IfName::new(name).is_ok() => Ok(()),
         [] => {
-            let names: Vec<&str> = networks
-                .iter()
-                .map(|network| network.name.as_str())
-                .collect();
-            let names = names.join(", ");
+            let names = networks.iter().map(|network| network.name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            let name = quoted(name);
             Err(format!(
-                "{} is no network or interface here: the networks are {names}",
-                quoted(name)
+                "{name} is no network or interface here: the networks are {names}"
             ))
         }
         [i, j, ..] => Err(format!(

@@ -61,10 +61,8 @@ impl Options for Bridge {
         let name = match fields.text("bridge") {
             None => IfName::new("cni0").ok(),
             Some("") => {
-                fields.problem(
-                    "bridge",
-                    "is empty: write the bridge's name, or leave it out for cni0",
-                );
+                let text = "is empty: write the bridge's name, or leave it out for cni0";
+                fields.problem("bridge", text);
                 None
             }
             Some(_) => fields.parsed("bridge"),
@@ -73,10 +71,8 @@ impl Options for Bridge {
         let hairpin_mode = fields.flag("hairpinMode");
         let promisc_mode = fields.flag("promiscMode");
         if hairpin_mode && promisc_mode {
-            fields.problem(
-                "hairpinMode",
-                "cannot be set together with promiscMode: keep one of them",
-            );
+            let text = "cannot be set together with promiscMode: keep one of them";
+            fields.problem("hairpinMode", text);
         }
         match fields.number("vlan") {
             None | Some(0) => {}

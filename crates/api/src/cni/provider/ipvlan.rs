@@ -3,9 +3,9 @@
 
 use super::kind::{Options, ProviderKind, Routing, Segment};
 use crate::Fields;
+use crate::cni::parse::common;
 use crate::cni::parse::native::{not_native, not_ours};
 use crate::cni::parse::request::RuntimeRequest;
-use crate::text::quoted;
 use plexus_types::{Feature, IfName};
 use serde_json::Value;
 
@@ -95,12 +95,7 @@ impl Options for Ipvlan {
         } else if !addressed {
             fields.missing("ipam", "an ipvlan receives only what is for its addresses");
         }
-        let written = fields.text("mode").filter(|mode| !mode.is_empty());
-        let Some(mode) = written.map_or(Some(IpvlanMode::default()), IpvlanMode::from_name) else {
-            let value = quoted(written.unwrap_or_default());
-            fields.problem("mode", format!("is {value}: write l2, l3 or l3s"));
-            return None;
-        };
+        let mode = common::mode(fields, IpvlanMode::from_name, "l2, l3 or l3s")?;
         Some(Self { master, mode })
     }
 }

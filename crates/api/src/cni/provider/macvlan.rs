@@ -3,9 +3,9 @@
 
 use super::kind::{Options, ProviderKind, Routing, Segment};
 use crate::Fields;
+use crate::cni::parse::common;
 use crate::cni::parse::native::not_native;
 use crate::cni::parse::request::RuntimeRequest;
-use crate::text::quoted;
 use plexus_types::{Feature, IfName, MacvlanMode};
 use serde_json::Value;
 
@@ -45,16 +45,8 @@ impl Options for Macvlan {
         let master = fields.parsed("master");
         let bcqueuelen = fields.number("bcqueuelen").filter(|length| *length != 0);
         not_native(fields, &Self::KIND, &["linkInContainer"]);
-        let written = fields.text("mode").filter(|mode| !mode.is_empty());
-        let Some(mode) = written.map_or(Some(MacvlanMode::default()), MacvlanMode::from_name)
-        else {
-            let value = quoted(written.unwrap_or_default());
-            fields.problem(
-                "mode",
-                format!("is {value}: write bridge, vepa, private or passthru"),
-            );
-            return None;
-        };
+        let modes = "bridge, vepa, private or passthru";
+        let mode = common::mode(fields, MacvlanMode::from_name, modes)?;
         Some(Self {
             master,
             mode,

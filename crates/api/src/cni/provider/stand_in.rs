@@ -35,10 +35,8 @@ impl Options for StandIn {
     fn read(fields: &mut Fields<'_>, _request: &RuntimeRequest) -> Option<Self> {
         let socket = fields.text("socket").map(PathBuf::from);
         if socket.is_none() {
-            fields.missing(
-                "socket",
-                "write the path of the socket that the test serves",
-            );
+            let remedy = "write the path of the socket that the test serves";
+            fields.missing("socket", remedy);
         }
         Some(Self { socket: socket? })
     }

@@ -9,7 +9,7 @@ mod v03_04;
 mod v10;
 mod v11;
 
-use super::parse::common;
+use super::parse::{self, common};
 use super::{Code, Dns, Error, Interface, Ip, Outcome, Route, Version};
 use crate::Fields;
 use ipnet::IpNet;
@@ -23,60 +23,74 @@ impl Outcome {
     pub fn to_json(&self, version: Version) -> String {
         let text = match version {
             Version::V0_3_0 | Version::V0_3_1 | Version::V0_4_0 => v03_04::write(self, version),
-            Version::V1_0_0 => v10::write(self),
-            Version::V1_1_0 => v11::write(self),
+            Version::V1_0_0 => v10::write(self, version),
+            Version::V1_1_0 => v11::write(self, version),
         };
         text.unwrap_or_default()
     }
 
     /// Reads a result by the `cniVersion` that it carries.
     pub fn from_value(result: &Value) -> Result<Self, Error> {
-        let Some(map) = result.as_object() else {
-            return Err(Error::new(
-                Code::Decode,
-                "the result is not a JSON object",
-                "",
-            ));
-        };
-        let version = map
-            .get("cniVersion")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let Some(version) = Version::parse(version) else {
-            return Err(super::parse::incompatible("result", version));
-        };
+        let not_object = || Error::new(Code::Decode, "the result is not a JSON object", "");
+        let map = result.as_object().ok_or_else(not_object)?;
+        let version = map.get("cniVersion").and_then(Value::as_str);
+        let version = version.unwrap_or_default();
+        let version =
+            Version::parse(version).ok_or_else(|| parse::incompatible("result", version))?;
         let mut fields = Fields::new(map, "");
         let outcome = Self::read(&mut fields, version);
-        let problems = fields.finish();
-        if problems.0.is_empty() {
-            return Ok(outcome);
-        }
-        Err(Error::new(
-            Code::Decode,
-            format!("the result is not valid: {problems}"),
-            "the plugin that printed it has a defect: ask its authors",
-        ))
+        fields.finish().unless_any(outcome).map_err(|problems| {
+            Error::new(
+                Code::Decode,
+                format!("the result is not valid: {problems}"),
+                "the plugin that printed it has a defect: ask its authors",
+            )
+        })
     }
 
     /// Reads a result whose version is known.
     pub(super) fn read(fields: &mut Fields<'_>, version: Version) -> Self {
         let outcome = match version {
-            Version::V0_3_0 | Version::V0_3_1 | Version::V0_4_0 => v03_04::read(fields),
-            Version::V1_0_0 => v10::read(fields),
-            Version::V1_1_0 => v11::read(fields),
+            Version::V1_1_0 => read(fields, v11::read_interface),
+            _ => read(fields, read_interface),
         };
+        let count = outcome.interfaces.len();
         for (i, ip) in outcome.ips.iter().enumerate() {
-            if let Some(index) = ip
-                .interface
-                .filter(|index| *index >= outcome.interfaces.len())
-            {
-                let count = outcome.interfaces.len();
+            if let Some(index) = ip.interface.filter(|index| *index >= count) {
                 let text = format!("is {index}, but there are {count} interfaces");
                 fields.problem(&format!("ips[{i}].interface"), text);
             }
         }
         fields.accept_rest();
         outcome
+    }
+}
+
+/// A result: of interfaces and addresses as a version has them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire<'a, I: Serialize, A: Serialize> {
+    cni_version: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interfaces: Vec<I>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ips: Vec<A>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    routes: Vec<WireRoute>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dns: Option<&'a Dns>,
+}
+
+impl<'a, I: From<&'a Interface> + Serialize, A: From<&'a Ip> + Serialize> Wire<'a, I, A> {
+    /// An empty `dns` is left out.
+    fn of(outcome: &'a Outcome, version: Version) -> Self {
+        Self {
+            cni_version: version.as_str(),
+            interfaces: outcome.interfaces.iter().map(I::from).collect(),
+            ips: outcome.ips.iter().map(A::from).collect(),
+            routes: outcome.routes.iter().map(WireRoute::from).collect(),
+            dns: Some(&outcome.dns).filter(|dns| !dns.is_empty()),
+        }
     }
 }
 
@@ -161,65 +175,55 @@ impl From<&Ip> for PlainIp {
     }
 }
 
-fn empty_dns(dns: &&Dns) -> bool {
-    dns.is_empty()
-}
-
-fn all<'a, T, W: From<&'a T>>(list: &'a [T]) -> Vec<W> {
-    list.iter().map(W::from).collect()
-}
-
 /// An interface before 1.1.0.
 fn read_interface(fields: &mut Fields<'_>) -> Option<Interface> {
     let Some(name) = fields.text("name") else {
         fields.missing("name", "every interface of a result has one");
         return None;
     };
-    let mut interface = Interface {
-        name: name.to_owned(),
-        ..Interface::default()
-    };
-    interface.mac = fields.parsed("mac");
-    interface.sandbox = fields.parsed("sandbox");
     fields.accept_rest();
-    Some(interface)
+    Some(Interface {
+        name: name.to_owned(),
+        mac: fields.parsed("mac"),
+        sandbox: fields.parsed("sandbox"),
+        ..Interface::default()
+    })
 }
 
 fn read_ip(fields: &mut Fields<'_>) -> Option<Ip> {
     let address = fields.parsed("address");
-    if fields.lacks("address") {
-        fields.missing("address", "every address of a result has one");
-    }
+    fields.require("address", "every address of a result has one");
     let gateway = fields.parsed("gateway");
-    let interface = fields
-        .number("interface")
-        .and_then(|index| usize::try_from(index).ok());
+    let interface = fields.number("interface");
     fields.accept_rest();
     Some(Ip {
         address: address?,
         gateway,
-        interface,
+        interface: interface.and_then(|index| usize::try_from(index).ok()),
     })
 }
 
-fn read_rest(fields: &mut Fields<'_>, interfaces: Vec<Interface>) -> Outcome {
-    let ips = fields
-        .objects("ips", |ip, _| read_ip(ip))
-        .unwrap_or_default();
+/// Reads a result whose interfaces are read by `interface`.
+fn read(
+    fields: &mut Fields<'_>,
+    interface: impl Fn(&mut Fields<'_>) -> Option<Interface>,
+) -> Outcome {
+    let interfaces = fields.objects("interfaces", |one, _| interface(one));
+    let ips = fields.objects("ips", |ip, _| read_ip(ip));
     let route = |route: &mut Fields<'_>, _| {
         let read = common::route(route);
         route.accept_rest();
         read
     };
-    let routes = fields.objects("routes", route).unwrap_or_default();
+    let routes = fields.objects("routes", route);
     let dns = fields.object("dns", |dns| {
         dns.accept_rest();
         common::dns(dns)
     });
     Outcome {
-        interfaces,
-        ips,
-        routes,
+        interfaces: interfaces.unwrap_or_default(),
+        ips: ips.unwrap_or_default(),
+        routes: routes.unwrap_or_default(),
         dns: dns.unwrap_or_default(),
     }
 }

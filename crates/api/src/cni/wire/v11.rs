@@ -1,23 +1,9 @@
 //! 1.1.0: interfaces gain `mtu`, `socketPath` and `pciID`.
 
-use super::{PlainIp, WireRoute, all, empty_dns, read_interface, read_rest};
+use super::{PlainIp, Wire};
 use crate::Fields;
-use crate::cni::{Dns, Interface, Outcome, Version};
+use crate::cni::{Interface, Outcome, Version};
 use serde::Serialize;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Wire<'a> {
-    cni_version: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    interfaces: Vec<WireInterface<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    ips: Vec<PlainIp>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    routes: Vec<WireRoute>,
-    #[serde(skip_serializing_if = "empty_dns")]
-    dns: &'a Dns,
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,23 +34,16 @@ impl<'a> From<&'a Interface> for WireInterface<'a> {
     }
 }
 
-pub(super) fn write(outcome: &Outcome) -> serde_json::Result<String> {
-    serde_json::to_string(&Wire {
-        cni_version: Version::V1_1_0.as_str(),
-        interfaces: all(&outcome.interfaces),
-        ips: all(&outcome.ips),
-        routes: all(&outcome.routes),
-        dns: &outcome.dns,
-    })
+pub(super) fn write(outcome: &Outcome, version: Version) -> serde_json::Result<String> {
+    serde_json::to_string(&Wire::<WireInterface<'_>, PlainIp>::of(outcome, version))
 }
 
-pub(super) fn read(fields: &mut Fields<'_>) -> Outcome {
-    let interfaces = fields.objects("interfaces", |interface, _| {
-        let mut read = read_interface(interface)?;
-        read.mtu = interface.number("mtu").filter(|mtu| *mtu != 0);
-        read.socket_path = interface.parsed("socketPath");
-        read.pci_id = interface.parsed("pciID");
-        Some(read)
-    });
-    read_rest(fields, interfaces.unwrap_or_default())
+pub(super) fn read_interface(fields: &mut Fields<'_>) -> Option<Interface> {
+    let read = super::read_interface(fields)?;
+    Some(Interface {
+        mtu: fields.number("mtu").filter(|mtu| *mtu != 0),
+        socket_path: fields.parsed("socketPath"),
+        pci_id: fields.parsed("pciID"),
+        ..read
+    })
 }

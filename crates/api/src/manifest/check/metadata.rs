@@ -56,15 +56,12 @@ fn text<'m>(
     key: &str,
     findings: &mut Findings<'_>,
 ) -> Option<&'m str> {
-    match metadata.get(key)? {
-        Value::Null => None,
-        Value::String(text) => Some(text),
-        other => {
-            let path = format!("metadata.{key}");
-            findings.problem(&path, format!("must be a string, not {other}: quote it"));
-            None
-        }
+    let value = metadata.get(key).filter(|value| !value.is_null())?;
+    if !value.is_string() {
+        let text = format!("must be a string, not {value}: quote it");
+        findings.problem(&format!("metadata.{key}"), text);
     }
+    value.as_str()
 }
 
 /// Annotations and labels have texts as values, and nothing else.
@@ -93,10 +90,8 @@ fn texts(metadata: &Map<String, Value>, key: &str, findings: &mut Findings<'_>) 
             }
         }
     }
-    let size: usize = map
-        .iter()
-        .map(|(name, value)| name.len() + value.as_str().map_or(0, str::len))
-        .sum();
+    let size = |(name, value): (&String, &Value)| name.len() + value.as_str().map_or(0, str::len);
+    let size: usize = map.iter().map(size).sum();
     if size > MOST {
         let text = format!("have {size} bytes together: the API allows {MOST}");
         findings.problem(&format!("metadata.{key}"), text);
@@ -118,10 +113,6 @@ fn others(metadata: &Map<String, Value>, findings: &mut Findings<'_>) {
     for key in ["name", "generateName", "namespace", "annotations", "labels"] {
         others.remove(key);
     }
-    typed::check_at(
-        "metadata",
-        &Value::Object(others),
-        round_trip::<ObjectMeta>,
-        findings,
-    );
+    let others = Value::Object(others);
+    typed::check_at("metadata", &others, round_trip::<ObjectMeta>, findings);
 }

@@ -33,10 +33,12 @@ pub fn check(written: &Written, classes: &Classes) -> Vec<Finding> {
     match translate(&mut object) {
         Ok(said) => {
             for said in said {
-                let path = ["apiVersion", "spec.networks"]
-                    .into_iter()
-                    .find(|path| said.starts_with(*path))
-                    .unwrap_or("apiVersion");
+                let is_pods = said.starts_with("spec.networks");
+                let path = if is_pods {
+                    "spec.networks"
+                } else {
+                    "apiVersion"
+                };
                 findings.add(Level::Note, path, said);
             }
         }
@@ -126,28 +128,22 @@ fn check_identity(object: &mut Value, findings: &mut Findings<'_>) {
             findings.problem(key, "must be a string");
         }
     }
-    if object.get("kind").is_none_or(Value::is_null) {
+    let lacks = |key: &str| object.get(key).is_none_or(Value::is_null);
+    if lacks("kind") {
         let text = "is missing: write the object's kind, such as Network";
         findings.problem("kind", text);
     }
-    if object
-        .get("apiVersion")
-        .is_some_and(|version| !version.is_null())
-    {
+    if !lacks("apiVersion") {
         return;
     }
-    let kind = object
-        .get("kind")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let kind = object.get("kind").and_then(Value::as_str);
+    let kind = kind.unwrap_or_default();
     let Some(meant) = kinds::api_version_of(kind) else {
         let text = "is missing: write the kind's group and version";
         return findings.problem("apiVersion", text);
     };
-    findings.problem(
-        "apiVersion",
-        format!("is missing: for {kind} write {meant}"),
-    );
+    let text = format!("is missing: for {kind} write {meant}");
+    findings.problem("apiVersion", text);
     if let Value::Object(map) = object {
         map.insert("apiVersion".to_owned(), meant.into());
     }
@@ -165,13 +161,9 @@ pub fn check_all(all: &[&Written], namespace: &str) -> Vec<(usize, Finding)> {
             let text = object.pointer(path).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
-        let (kind, name) = (text("/kind"), text("/metadata/name"));
-        let (group, _) = {
-            let version = text("/apiVersion");
-            let (group, version) = version.split_once('/').unwrap_or(("", &version));
-            (group.to_owned(), version.to_owned())
-        };
-        let cluster = kinds::scope_of(&text("/apiVersion"), &kind) == Some(Scope::Cluster);
+        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let cluster = kinds::scope_of(&version, &kind) == Some(Scope::Cluster);
         let namespace = match text("/metadata/namespace") {
             _ if cluster => String::new(),
             empty if empty.is_empty() => namespace.to_owned(),

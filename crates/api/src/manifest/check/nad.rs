@@ -1,6 +1,6 @@
 //! A NetworkAttachmentDefinition: its configuration and Contrail's annotations.
 
-use super::pod::annotations;
+use super::pod::{annotations, check_profile};
 use crate::cni::{Executable, Network, every_type, nad_problems};
 use crate::later;
 use crate::manifest::Level;
@@ -26,23 +26,15 @@ pub(super) fn check(map: &Map<String, Value>, findings: &mut Findings<'_>) {
         }
         Err(problems) => findings.problems("metadata.annotations", problems),
     }
-    if annotations.contains_key(later::PROFILE)
-        && let Some(text) = later::plugin_waits("multus-multivpc-cni")
-    {
-        let path = format!("metadata.annotations.{}", later::PROFILE);
-        findings.add(Level::Waiting, &path, text);
-    }
+    check_profile(&annotations, "metadata.annotations", findings);
     let spec = match map.get("spec") {
         None | Some(Value::Null) => return,
         Some(Value::Object(spec)) => spec,
         Some(_) => return findings.problem("spec", "must be an object with a config"),
     };
     for key in spec.keys().filter(|key| *key != "config") {
-        let path = format!("spec.{key}");
-        findings.problem(
-            &path,
-            "is not a field of this kind: there is `config` alone",
-        );
+        let text = "is not a field of this kind: there is `config` alone";
+        findings.problem(&format!("spec.{key}"), text);
     }
     match spec.get("config") {
         None | Some(Value::Null) => {}
@@ -91,9 +83,8 @@ fn executed(name: &NetworkName, config: &Map<String, Value>) -> Option<String> {
     };
     let names: Vec<&str> = chain.executables().collect();
     let because = chain.unsupported_key.as_ref();
-    let because = because
-        .map(|key| format!(", because of the key {key:?}"))
-        .unwrap_or_default();
+    let because = because.map(|key| format!(", because of the key {key:?}"));
+    let because = because.unwrap_or_default();
     Some(format!(
         "{what} by executing {}{because}: every node needs it in its plugin directory",
         names.join(", ")

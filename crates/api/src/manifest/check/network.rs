@@ -5,12 +5,11 @@ use crate::objects::{
     AllowedNamespaces, BlockSize, From, LabelOperator, LabelRequirement, LabelSelector,
     NetworkSpec, RouteSpec, Subnet,
 };
-use crate::text::quoted;
-use crate::{Fields, FromText, Problems};
-use ipnet::IpNet;
+use crate::text::{NetOrAddress, quoted};
+use crate::{Fields, Problems};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 pub(super) fn check(map: &Map<String, Value>, findings: &mut Findings<'_>) {
     for key in map.keys() {
@@ -29,10 +28,8 @@ pub(super) fn check(map: &Map<String, Value>, findings: &mut Findings<'_>) {
             findings.problems("", further);
         }
         None | Some(Value::Null) => {
-            findings.problem(
-                "spec",
-                "is missing: write {} for an overlay without subnets",
-            );
+            let text = "is missing: write {} for an overlay without subnets";
+            findings.problem("spec", text);
         }
         Some(_) => findings.problem("spec", "must be an object"),
     }
@@ -44,9 +41,8 @@ const BY_THEMSELVES: [&str; 4] = ["spec.subnets.", "spec.mtu", "spec.provider", 
 /// Of what does not fit together, that which holds although some fields could not be read.
 fn beside(further: Problems, unreadable: &Problems) -> Problems {
     let further = further.0.into_iter().filter(|problem| {
-        let stands = BY_THEMSELVES
-            .iter()
-            .any(|field| problem.path.starts_with(field));
+        let mut fields = BY_THEMSELVES.iter();
+        let stands = fields.any(|field| problem.path.starts_with(field));
         let known = unreadable.0.iter().any(|one| one.path == problem.path);
         stands && !known
     });
@@ -123,60 +119,42 @@ fn subnets(fields: &mut Fields<'_>) -> BTreeMap<String, Subnet> {
 }
 
 fn subnet(fields: &mut Fields<'_>) -> Option<Subnet> {
-    if fields.lacks("cidr") {
-        fields.missing("cidr", "write the subnet, such as 10.1.0.0/16");
-    }
+    fields.require("cidr", "write the subnet, such as 10.1.0.0/16");
     let cidr = fields.parsed("cidr");
     let gateway = fields.parsed("gateway");
-    let exclude = fields.parsed_list::<Excluded>("exclude");
+    let exclude = fields.parsed_list::<NetOrAddress>("exclude");
     Some(Subnet {
         cidr: cidr?,
         gateway,
-        exclude: exclude.into_iter().map(|Excluded(net)| net).collect(),
+        exclude: exclude.into_iter().map(|NetOrAddress(net)| net).collect(),
     })
 }
 
-/// A prefix, or an address that counts as one.
-struct Excluded(IpNet);
-
-impl FromText for Excluded {
-    fn from_text(text: &str) -> Result<Self, String> {
-        match text.contains('/') {
-            true => IpNet::from_text(text).map(Excluded),
-            false => IpAddr::from_text(text).map(|address| Excluded(address.into())),
-        }
-    }
-}
-
 fn route(fields: &mut Fields<'_>) -> Option<RouteSpec> {
-    if fields.lacks("dst") {
-        fields.missing("dst", "write where the route leads, such as 192.168.0.0/16");
-    }
+    fields.require("dst", "write where the route leads, such as 192.168.0.0/16");
     let (dst, gw) = (fields.parsed("dst"), fields.parsed("gw"));
     Some(RouteSpec { dst: dst?, gw })
 }
 
 fn namespaces(fields: &mut Fields<'_>) -> Option<AllowedNamespaces> {
-    let from = match fields.text("from") {
-        Some("All") => Some(From::All),
-        Some("Same") => Some(From::Same),
-        Some("Selector") => Some(From::Selector),
-        Some(other) => {
-            let text = format!("is {}: write All, Same or Selector", quoted(other));
-            fields.problem("from", text);
-            None
-        }
-        None if fields.has("from") => None,
-        None => {
-            fields.missing("from", "write All, Same or Selector");
-            None
-        }
-    };
+    let from = choice::<From>(fields, "from", "All, Same or Selector");
     let selector = fields.object("selector", labels);
     Some(AllowedNamespaces {
         from: from?,
         selector,
     })
+}
+
+/// Takes one of a few words; `all` lists them.
+fn choice<T: DeserializeOwned>(fields: &mut Fields<'_>, key: &'static str, all: &str) -> Option<T> {
+    let written = fields.text(key);
+    let choice = written.and_then(|word| serde_json::from_value(word.into()).ok());
+    match (written, &choice) {
+        (Some(word), None) => fields.problem(key, format!("is {}: write {all}", quoted(word))),
+        (None, _) if !fields.has(key) => fields.missing(key, &format!("write {all}")),
+        _ => {}
+    }
+    choice
 }
 
 fn labels(fields: &mut Fields<'_>) -> LabelSelector {
@@ -202,25 +180,9 @@ fn labels(fields: &mut Fields<'_>) -> LabelSelector {
 
 fn requirement(fields: &mut Fields<'_>) -> Option<LabelRequirement> {
     let key = fields.text("key").map(str::to_owned);
-    if fields.lacks("key") {
-        fields.missing("key", "write the label");
-    }
-    let operator = match fields.text("operator") {
-        Some("In") => Some(LabelOperator::In),
-        Some("NotIn") => Some(LabelOperator::NotIn),
-        Some("Exists") => Some(LabelOperator::Exists),
-        Some("DoesNotExist") => Some(LabelOperator::DoesNotExist),
-        Some(other) => {
-            let text = format!("is {}: write {OPERATORS}", quoted(other));
-            fields.problem("operator", text);
-            None
-        }
-        None if fields.has("operator") => None,
-        None => {
-            fields.missing("operator", &format!("write {OPERATORS}"));
-            None
-        }
-    };
+    fields.require("key", "write the label");
+    let operators = "In, NotIn, Exists or DoesNotExist";
+    let operator = choice::<LabelOperator>(fields, "operator", operators);
     let values = fields.parsed_list("values");
     Some(LabelRequirement {
         key: key?,
@@ -228,5 +190,3 @@ fn requirement(fields: &mut Fields<'_>) -> Option<LabelRequirement> {
         values,
     })
 }
-
-const OPERATORS: &str = "In, NotIn, Exists or DoesNotExist";

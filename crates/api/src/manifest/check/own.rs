@@ -1,8 +1,8 @@
 //! Objects of our own kinds that nobody writes by hand, looked at by their definition's schema: all of their
 //! problems at once, as an API server finds them.
 
-use super::typed;
-use crate::manifest::finding::Findings;
+use super::typed::{self, UNKNOWN};
+use crate::manifest::finding::{Findings, joined};
 use crate::manifest::kinds::RoundTrip;
 use crate::objects::crds;
 use serde_json::{Map, Value};
@@ -35,8 +35,6 @@ pub(super) fn check(
     typed::tell("", problems, findings);
 }
 
-const UNKNOWN: &str = "is not a field of this kind: remove it, or correct its name";
-
 type FieldProblems = Vec<(String, String)>;
 
 fn schema(kind: &str) -> Option<Value> {
@@ -46,10 +44,9 @@ fn schema(kind: &str) -> Option<Value> {
 }
 
 fn property<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
-    schema
-        .get("properties")
-        .and_then(|properties| properties.get(key))
-        .or_else(|| schema.get("additionalProperties"))
+    let properties = schema.get("properties");
+    let own = properties.and_then(|properties| properties.get(key));
+    own.or_else(|| schema.get("additionalProperties"))
 }
 
 fn check_value(value: &Value, schema: &Value, path: &str, problems: &mut FieldProblems) {
@@ -66,22 +63,16 @@ fn check_value(value: &Value, schema: &Value, path: &str, problems: &mut FieldPr
         _ => true,
     };
     if !fits {
-        let text = format!(
-            "has the wrong type: must be of type {wanted}, not {}",
-            short(value)
-        );
+        let found = short(value);
+        let text = format!("has the wrong type: must be of type {wanted}, not {found}");
         return problems.push((path.to_owned(), text));
     }
     match value {
         Value::Object(map) => fields(map, schema, path, problems),
         Value::Array(items) => {
+            let schema = schema.get("items").unwrap_or(&Value::Null);
             for (i, item) in items.iter().enumerate() {
-                check_value(
-                    item,
-                    schema.get("items").unwrap_or(&Value::Null),
-                    &format!("{path}[{i}]"),
-                    problems,
-                );
+                check_value(item, schema, &format!("{path}[{i}]"), problems);
             }
         }
         value => bounds(value, schema, path, problems),
@@ -104,32 +95,24 @@ fn missing(value: &Value, schema: &Value, path: &str, problems: &mut FieldProble
     let required = schema.get("required").and_then(Value::as_array);
     for key in required.into_iter().flatten().filter_map(Value::as_str) {
         if value.is_object() && value.get(key).is_none_or(Value::is_null) {
-            let dot = if path.is_empty() { "" } else { "." };
-            problems.push((format!("{path}{dot}{key}"), "is missing".to_owned()));
+            problems.push((joined(path, key), "is missing".to_owned()));
         }
     }
 }
 
 fn bounds(value: &Value, schema: &Value, path: &str, problems: &mut FieldProblems) {
-    let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+    let bound = |key: &str| Some((value.as_f64()?, schema.get(key)?.as_f64()?));
     let choices = schema.get("enum").and_then(Value::as_array);
-    let number = value.as_f64();
-    let text = match (choices, number) {
-        (Some(choices), _) if !choices.contains(value) => {
+    let text = match (choices, bound("minimum"), bound("maximum")) {
+        (Some(choices), _, _) if !choices.contains(value) => {
             let choices: Vec<String> = choices.iter().map(Value::to_string).collect();
             format!("is {}: must be one of {}", short(value), choices.join(", "))
         }
-        (_, Some(number)) if bound("minimum").is_some_and(|least| number < least) => {
-            format!(
-                "is {value}: must be at least {}",
-                bound("minimum").unwrap_or_default()
-            )
+        (_, Some((number, least)), _) if number < least => {
+            format!("is {value}: must be at least {least}")
         }
-        (_, Some(number)) if bound("maximum").is_some_and(|most| number > most) => {
-            format!(
-                "is {value}: must be at most {}",
-                bound("maximum").unwrap_or_default()
-            )
+        (_, _, Some((number, most))) if number > most => {
+            format!("is {value}: must be at most {most}")
         }
         _ => return,
     };

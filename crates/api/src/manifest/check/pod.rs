@@ -1,7 +1,7 @@
 //! A Pod, or the template of one: what its annotations ask for, and the containers that it must have.
 
 use crate::manifest::Level;
-use crate::manifest::finding::Findings;
+use crate::manifest::finding::{Findings, joined};
 use crate::pod::{
     self, CONTRAIL_NETWORK, DEFAULT_GW, DEFAULT_NETWORK, NETWORKS, PLEXUS_NETWORKS, check_object,
 };
@@ -11,21 +11,15 @@ use std::collections::BTreeMap;
 
 /// `path` is where the pod is: empty for a Pod itself.
 pub(super) fn check(pod: &Map<String, Value>, path: &str, findings: &mut Findings<'_>) {
-    let at = |field: &str| match path {
-        "" => field.to_owned(),
-        path => format!("{path}.{field}"),
-    };
+    let at = |field: &str| joined(path, field);
     check_annotations(pod, &at("metadata.annotations"), findings);
     let spec = match pod.get("spec") {
         Some(Value::Object(spec)) => spec,
         _ => return findings.problem(&at("spec"), "is missing: write its containers"),
     };
     containers(spec, &at("spec.containers"), findings);
-    if spec
-        .get("resourceClaims")
-        .and_then(Value::as_array)
-        .is_some_and(|claims| !claims.is_empty())
-    {
+    let claims = spec.get("resourceClaims").and_then(Value::as_array);
+    if claims.is_some_and(|claims| !claims.is_empty()) {
         let text = "names claims: those for the driver cni.dra.networking.x-k8s.io wait, and the \
                     pod with them; claims of other drivers are not ours";
         findings.add(Level::Waiting, &at("spec.resourceClaims"), text);
@@ -45,10 +39,22 @@ pub(super) fn check_template(object: &Value, path: &str, findings: &mut Findings
 pub(super) fn annotations(map: &Map<String, Value>, key: &str) -> BTreeMap<String, String> {
     let annotations = map
         .get(key)
-        .and_then(|metadata| metadata.get("annotations"));
-    let all = annotations.and_then(Value::as_object).into_iter().flatten();
+        .and_then(|it| it.get("annotations")?.as_object());
+    let all = annotations.into_iter().flatten();
     all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect()
+}
+
+/// The annotation that asks for a NIC in another VPC waits, on pods and on NADs.
+pub(super) fn check_profile(
+    annotations: &BTreeMap<String, String>,
+    within: &str,
+    findings: &mut Findings<'_>,
+) {
+    if annotations.contains_key(later::PROFILE) {
+        let path = format!("{within}.{}", later::PROFILE);
+        findings.add(Level::Waiting, &path, later::MULTI_VPC);
+    }
 }
 
 fn check_annotations(pod: &Map<String, Value>, within: &str, findings: &mut Findings<'_>) {
@@ -62,25 +68,14 @@ fn check_annotations(pod: &Map<String, Value>, within: &str, findings: &mut Find
         }
     };
     read(NETWORKS, &|text| pod::networks(text, namespace).map(drop));
-    read(CONTRAIL_NETWORK, &|text| {
-        pod::contrail_networks(text).map(drop)
-    });
-    read(PLEXUS_NETWORKS, &|text| {
-        pod::plexus_networks(text, namespace).map(drop)
-    });
+    let contrail = |text: &str| pod::contrail_networks(text).map(drop);
+    read(CONTRAIL_NETWORK, &contrail);
+    let plexus = |text: &str| pod::plexus_networks(text, namespace).map(drop);
+    read(PLEXUS_NETWORKS, &plexus);
     read(DEFAULT_GW, &|text| pod::default_gw(text).map(drop));
-    read(DEFAULT_NETWORK, &|text| {
-        pod::default_network(text, "kube-system").map(drop)
-    });
-    if annotations.contains_key(later::PROFILE)
-        && let Some(text) = later::plugin_waits("multus-multivpc-cni")
-    {
-        findings.add(
-            Level::Waiting,
-            &format!("{within}.{}", later::PROFILE),
-            text,
-        );
-    }
+    let default = |text: &str| pod::default_network(text, "kube-system").map(drop);
+    read(DEFAULT_NETWORK, &default);
+    check_profile(&annotations, within, findings);
     for key in annotations.keys() {
         if let Some(meant) = pod::misspelt(key) {
             let text = format!("is an annotation that nobody reads: did you mean {meant:?}?");
@@ -88,9 +83,8 @@ fn check_annotations(pod: &Map<String, Value>, within: &str, findings: &mut Find
         }
     }
     let host = pod.get("spec").and_then(|spec| spec.get("hostNetwork"));
-    let asks = [NETWORKS, CONTRAIL_NETWORK, PLEXUS_NETWORKS]
-        .into_iter()
-        .find(|key| annotations.contains_key(*key));
+    let mut asks = [NETWORKS, CONTRAIL_NETWORK, PLEXUS_NETWORKS].into_iter();
+    let asks = asks.find(|key| annotations.contains_key(*key));
     if let (Some(Value::Bool(true)), Some(key)) = (host, asks) {
         let text = "has no effect: a pod with hostNetwork has the node's interfaces and no others";
         findings.add(Level::Warning, &format!("{within}.{key}"), text);

@@ -2,7 +2,7 @@
 //! type of `k8s-openapi` and back. What does not come back is unknown. Where the whole is refused, ever
 //! smaller parts of it are tried, each alone at its place, so that one wrong value hides no other.
 
-use crate::manifest::finding::Findings;
+use crate::manifest::finding::{Findings, joined};
 use crate::manifest::kinds::RoundTrip;
 use serde_json::{Map, Value, json};
 
@@ -37,12 +37,7 @@ pub(super) fn check_at(
 pub(super) fn tell(within: &str, found: Vec<(String, String)>, findings: &mut Findings<'_>) {
     let more = found.len().saturating_sub(SHOWN);
     for (path, text) in found.into_iter().take(SHOWN) {
-        let path = match (within, path.as_str()) {
-            ("", _) => path,
-            (within, "") => within.to_owned(),
-            (within, path) => format!("{within}.{path}"),
-        };
-        findings.problem(&path, text);
+        findings.problem(&joined(within, &path), text);
     }
     if more > 0 {
         let text = format!(
@@ -51,6 +46,9 @@ pub(super) fn tell(within: &str, found: Vec<(String, String)>, findings: &mut Fi
         findings.problem(within, text);
     }
 }
+
+/// What is said of a field that there is not.
+pub(super) const UNKNOWN: &str = "is not a field of this kind: remove it, or correct its name";
 
 #[derive(Clone, Copy)]
 enum Step<'v> {
@@ -83,19 +81,12 @@ impl Search {
 
     /// What was there and did not come back.
     fn compare<'v>(&mut self, before: &'v Value, after: Option<&Value>, path: &mut Vec<Step<'v>>) {
-        let same_length = |after: &Value| {
-            let lengths = (
-                before.as_array().map(Vec::len),
-                after.as_array().map(Vec::len),
-            );
-            lengths.0 == lengths.1
-        };
+        let length = |value: &Value| value.as_array().map(Vec::len);
         match after {
             None if !before.is_null() || self.is_unknown(path) => {
-                let text = "is not a field of this kind: remove it, or correct its name";
-                self.add(path, text.to_owned());
+                self.add(path, UNKNOWN.to_owned());
             }
-            Some(after) if same_length(after) => {
+            Some(after) if length(before) == length(after) => {
                 for (step, child) in children(before) {
                     let after = match step {
                         Step::Key(key) if after.is_object() => after.get(key),

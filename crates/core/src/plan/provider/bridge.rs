@@ -3,13 +3,13 @@
 
 use super::{LinkParts, LinkRequest, ProviderPlan};
 use crate::attachment::Assigned;
-use crate::plan::effective::{default_via, gateway};
+use crate::ipam::host_local::after;
+use crate::plan::effective::{gateway, plain_route};
 use crate::plan::node::{add_new, masquerades};
-use crate::plan::{self, Facts, FactsQuery, LinkKind, NodePlan, PlanError, settings};
+use crate::plan::{self, Facts, FactsQuery, LinkKind, NodePlan, PlanProblem, settings};
 use ipnet::IpNet;
 use plexus_api::cni::{Bridge, Native, RouteConf};
 use plexus_types::{Family, NetworkName};
-use std::net::IpAddr;
 
 impl ProviderPlan for Bridge {
     fn masquerades(&self) -> bool {
@@ -23,12 +23,11 @@ impl ProviderPlan for Bridge {
         }
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         if let Some(link) = &request.facts.bridge
             && link.kind != plan::Bridge::LINK_KIND
         {
-            return Err(PlanError::NotABridge {
-                network: request.spec.network.clone(),
+            return Err(PlanProblem::NotABridge {
                 bridge: self.bridge.clone(),
                 kind: if link.kind.is_empty() {
                     "hardware".to_owned()
@@ -55,7 +54,8 @@ impl ProviderPlan for Bridge {
     fn add_gateways(&self, assigned: &mut Assigned) {
         if is_gateway(self) {
             for ip in &mut assigned.ips {
-                ip.gateway = ip.gateway.or_else(|| first_of(&ip.address));
+                // The subnet's first address after its own, as the reference plugin.
+                ip.gateway = ip.gateway.or_else(|| after(ip.address.network()));
             }
         }
         if !self.is_default_gateway {
@@ -69,7 +69,9 @@ impl ProviderPlan for Bridge {
                 continue;
             }
             if let Some(gateway) = gateway(assigned, family) {
-                assigned.routes.push(default_via(family, gateway));
+                assigned
+                    .routes
+                    .push(plain_route(family.everything(), Some(gateway)));
             }
         }
     }
@@ -83,7 +85,7 @@ impl ProviderPlan for Bridge {
     ) -> Option<NodePlan> {
         let mut addresses = Vec::new();
         for ip in assigned.ips.iter().filter(|_| is_gateway(self)) {
-            let family = Family::of(ip.address.addr());
+            let family = ip.family();
             let gateway = ip.gateway.filter(|gateway| Family::of(*gateway) == family);
             let address = gateway.map(|gateway| IpNet::new(gateway, ip.address.prefix_len()));
             add_new(&mut addresses, address.into_iter().flatten().collect());
@@ -115,12 +117,4 @@ impl ProviderPlan for Bridge {
 
 fn is_gateway(bridge: &Bridge) -> bool {
     bridge.is_gateway || bridge.is_default_gateway
-}
-
-/// The subnet's first address after its own, which the reference plugin takes for the gateway.
-fn first_of(address: &IpNet) -> Option<IpAddr> {
-    match address.network() {
-        IpAddr::V4(v4) => u32::from(v4).checked_add(1).map(|n| IpAddr::V4(n.into())),
-        IpAddr::V6(v6) => u128::from(v6).checked_add(1).map(|n| IpAddr::V6(n.into())),
-    }
 }

@@ -1,7 +1,7 @@
 //! `host-device`: the pod's link is a device of the node, which is moved to the pod and given back.
 
 use super::{LinkParts, LinkRequest, ProviderPlan};
-use crate::plan::{FactsQuery, LinkKind, PlanError};
+use crate::plan::{FactsQuery, LinkKind, PlanProblem};
 use plexus_api::cni::HostDevice;
 
 impl ProviderPlan for HostDevice {
@@ -12,14 +12,13 @@ impl ProviderPlan for HostDevice {
         }
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         let device = request.facts.device.clone();
-        let device = device.ok_or_else(|| PlanError::UnknownDevice {
-            network: request.spec.network.clone(),
-            device: match &self.device.key {
+        let device = device.ok_or_else(|| {
+            PlanProblem::UnknownDevice(match &self.device.key {
                 Some(key) => key.to_string(),
                 None => "device that the runtime has named (runtimeConfig.deviceID)".to_owned(),
-            },
+            })
         })?;
         Ok(LinkParts {
             kind: LinkKind::Moved(device),

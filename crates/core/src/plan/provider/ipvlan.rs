@@ -3,8 +3,7 @@
 
 use super::{LinkParts, LinkRequest, ProviderPlan};
 use crate::plan::{
-    FactsQuery, LinkOption, ParentQuery, ParentUse, PlanError, RECEIVED, Refusal, Stacked,
-    StackedKind, Width,
+    FactsQuery, LinkOption, ParentUse, PlanProblem, RECEIVED, Refusal, Stacked, StackedKind, Width,
 };
 use plexus_api::cni::{Ipvlan, IpvlanMode};
 
@@ -29,14 +28,10 @@ static LINK: StackedKind = StackedKind {
 
 impl ProviderPlan for Ipvlan {
     fn facts(&self) -> FactsQuery<'_> {
-        let master = self.master.as_ref().map(ParentQuery::Named);
-        FactsQuery {
-            parent: master.or(Some(ParentQuery::DefaultRoute)),
-            ..FactsQuery::default()
-        }
+        FactsQuery::of_parent(self.master.as_ref())
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         let options = [("mode", Some(self.mode.number()))];
         request.stacked(self.master.as_ref(), &LINK, &options)
     }

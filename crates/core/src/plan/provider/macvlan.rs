@@ -2,8 +2,7 @@
 
 use super::{LinkParts, LinkRequest, ProviderPlan};
 use crate::plan::{
-    FactsQuery, LinkOption, ParentQuery, ParentUse, PlanError, RECEIVED, Refusal, Stacked,
-    StackedKind, Width,
+    FactsQuery, LinkOption, ParentUse, PlanProblem, RECEIVED, Refusal, Stacked, StackedKind, Width,
 };
 use plexus_api::cni::Macvlan;
 use plexus_types::MacvlanMode;
@@ -38,14 +37,10 @@ static LINK: StackedKind = StackedKind {
 
 impl ProviderPlan for Macvlan {
     fn facts(&self) -> FactsQuery<'_> {
-        let master = self.master.as_ref().map(ParentQuery::Named);
-        FactsQuery {
-            parent: master.or(Some(ParentQuery::DefaultRoute)),
-            ..FactsQuery::default()
-        }
+        FactsQuery::of_parent(self.master.as_ref())
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         let options = [
             ("mode", Some(self.mode.number())),
             ("bcqueuelen", self.bcqueuelen.filter(|length| *length > 0)),

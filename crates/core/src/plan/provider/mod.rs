@@ -2,7 +2,7 @@
 //! provider is asked, one file each; everything that is the same for all of them is around here.
 
 use super::{
-    Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, Parent, PlanError, Stacked,
+    Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, Parent, PlanProblem, Stacked,
     StackedKind, settings,
 };
 use crate::attach::Preparation;
@@ -34,7 +34,7 @@ pub(super) trait ProviderPlan {
     }
 
     /// The pod's link.
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError>;
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem>;
 
     /// The kind of links that it alone makes, on links of the node.
     fn stacked_kind() -> Option<&'static StackedKind>
@@ -112,20 +112,15 @@ impl LinkRequest<'_> {
         master: Option<&IfName>,
         kind: &StackedKind,
         options: &[(&str, Option<u32>)],
-    ) -> Result<LinkParts, PlanError> {
-        let network = || self.spec.network.clone();
+    ) -> Result<LinkParts, PlanProblem> {
         let parent = self.facts.parent.as_ref();
         let parent = parent.ok_or_else(|| match master {
-            Some(master) => PlanError::UnknownMaster {
-                network: network(),
-                master: master.clone(),
-            },
-            None => PlanError::NoMaster { network: network() },
+            Some(master) => PlanProblem::UnknownMaster(master.clone()),
+            None => PlanProblem::NoMaster,
         })?;
         let mtu = self.spec.native.mtu;
         if let Some(mtu) = mtu.filter(|mtu| *mtu > parent.mtu) {
-            return Err(PlanError::MtuTooLarge {
-                network: network(),
+            return Err(PlanProblem::MtuTooLarge {
                 mtu,
                 parent: parent.name.clone(),
                 parent_mtu: parent.mtu,

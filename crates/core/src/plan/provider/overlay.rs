@@ -4,7 +4,7 @@
 use super::{LinkParts, LinkRequest, ProviderPlan, routed};
 use crate::attachment::Assigned;
 use crate::fabric::vtep_mac;
-use crate::plan::{Facts, FactsQuery, LinkKind, NodePlan, PlanError, Router, Underlay};
+use crate::plan::{Facts, FactsQuery, LinkKind, NodePlan, PlanProblem, Router, Underlay};
 use plexus_api::cni::{Native, Overlay};
 use plexus_types::{NetworkName, RouterName};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ impl ProviderPlan for Overlay {
         }
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         let mut end = request.host_end(Some(mtu(request)?));
         end.router = Some(RouterName::of(&self.uid));
         end.source_check = self.source_check;
@@ -64,14 +64,12 @@ impl ProviderPlan for Overlay {
 }
 
 /// The MTU of a pod's link: as asked for, else what fits through the underlay.
-fn mtu(request: &LinkRequest<'_>) -> Result<u32, PlanError> {
-    let network = || request.spec.network.clone();
+fn mtu(request: &LinkRequest<'_>) -> Result<u32, PlanProblem> {
     let underlay = request.facts.underlay.as_ref();
-    let underlay = underlay.ok_or_else(|| PlanError::NoUnderlay { network: network() })?;
+    let underlay = underlay.ok_or(PlanProblem::NoUnderlay)?;
     let fits = fits(underlay);
     match request.spec.native.mtu {
-        Some(mtu) if mtu > fits => Err(PlanError::DoesNotFit {
-            network: network(),
+        Some(mtu) if mtu > fits => Err(PlanProblem::DoesNotFit {
             mtu,
             fits,
             underlay: underlay.mtu,

@@ -6,8 +6,7 @@ use crate::attachment::Assigned;
 use crate::plan::effective::next_hop;
 use crate::plan::node::masquerades;
 use crate::plan::{
-    Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, ParentQuery, PlanError, Route,
-    settings,
+    Facts, FactsQuery, HostEnd, LinkKind, Neighbour, NodePlan, PlanProblem, Route, settings,
 };
 use ipnet::IpNet;
 use plexus_api::cni::{Native, Routed};
@@ -21,13 +20,10 @@ impl ProviderPlan for Routed {
     }
 
     fn facts(&self) -> FactsQuery<'_> {
-        FactsQuery {
-            parent: Some(ParentQuery::DefaultRoute),
-            ..FactsQuery::default()
-        }
+        FactsQuery::of_parent(None)
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         let parent = request.facts.parent.as_ref();
         let mtu = request.spec.native.mtu;
         let mut end = request.host_end(mtu.or(parent.map(|parent| parent.mtu)));
@@ -83,6 +79,6 @@ pub(super) fn link_to(mut end: HostEnd, request: &LinkRequest<'_>) -> LinkParts 
 /// The gateway of every address is the next hop.
 pub(super) fn to_next_hop(assigned: &mut Assigned) {
     for ip in &mut assigned.ips {
-        ip.gateway = Some(next_hop(Family::of(ip.address.addr())));
+        ip.gateway = Some(next_hop(ip.family()));
     }
 }

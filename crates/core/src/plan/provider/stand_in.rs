@@ -4,7 +4,7 @@
 use super::{LinkParts, LinkRequest, ProviderPlan, stacked_kind};
 use crate::attach::{AwaitedLink, OutsideCall, Preparation, Service};
 use crate::attachment::{Assigned, NativeSpec};
-use crate::plan::{LinkKind, PlanError};
+use crate::plan::{LinkKind, PlanProblem};
 use plexus_api::cni::{Macvlan, StandIn};
 use plexus_types::MacvlanMode;
 use serde_json::json;
@@ -37,16 +37,14 @@ impl ProviderPlan for StandIn {
         }
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         match stacked_kind(Macvlan::KIND.name) {
             Some(kind) => request.stacked(
                 None,
                 kind,
                 &[("mode", Some(MacvlanMode::default().number()))],
             ),
-            None => Err(PlanError::NoMaster {
-                network: request.spec.network.clone(),
-            }),
+            None => Err(PlanProblem::NoMaster),
         }
     }
 

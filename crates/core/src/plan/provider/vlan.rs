@@ -2,7 +2,7 @@
 
 use super::{LinkParts, LinkRequest, ProviderPlan};
 use crate::plan::{
-    FactsQuery, LinkOption, ParentQuery, ParentUse, PlanError, Refusal, Stacked, StackedKind, Width,
+    FactsQuery, LinkOption, ParentUse, PlanProblem, Refusal, Stacked, StackedKind, Width,
 };
 use plexus_api::cni::Vlan;
 
@@ -27,13 +27,10 @@ static LINK: StackedKind = StackedKind {
 
 impl ProviderPlan for Vlan {
     fn facts(&self) -> FactsQuery<'_> {
-        FactsQuery {
-            parent: Some(ParentQuery::Named(&self.master)),
-            ..FactsQuery::default()
-        }
+        FactsQuery::of_parent(Some(&self.master))
     }
 
-    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanError> {
+    fn link(&self, request: &LinkRequest<'_>) -> Result<LinkParts, PlanProblem> {
         let options = [("id", Some(u32::from(self.vlan_id)))];
         request.stacked(Some(&self.master), &LINK, &options)
     }

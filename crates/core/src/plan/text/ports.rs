@@ -1,7 +1,7 @@
 //! Ports of the node that lead to a pod, and what keeps the pod from the node's loopback meanwhile.
 
 use super::Lines;
-use crate::plan::{HostPort, PodPlan, Protocol};
+use crate::plan::{HostPort, PodPlan};
 use plexus_types::{Family, IfName};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ impl Lines {
         for (chain, at) in both.chain(by_loopback.iter().map(|at| (chain_out, at))) {
             self.line(format_args!(
                 "nft add rule inet plexus {chain} {at} {} dport {} dnat {ip} to {}",
-                name(port.protocol),
+                port.protocol.as_str(),
                 port.port,
                 port.to
             ));
@@ -87,13 +87,5 @@ impl Lines {
                 "nft add rule inet plexus ports-back ct status dnat {caller} daddr {pod} masquerade"
             ));
         }
-    }
-}
-
-fn name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
-        Protocol::Sctp => "sctp",
     }
 }

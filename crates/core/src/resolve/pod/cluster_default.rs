@@ -8,7 +8,6 @@ use crate::ipam::address_at;
 use ipnet::IpNet;
 use plexus_api::cni::{BlockIpam, BlockSubnet, Dns, Ipam, Native, Network, NetworkBackend, Routed};
 use plexus_types::{Invalid, NetworkName};
-use std::net::IpAddr;
 
 /// Its name in records, and that of the Network that describes it where it has blocks.
 pub const CLUSTER_DEFAULT: &str = "cluster-default";
@@ -52,9 +51,7 @@ fn network(
     mtu: Option<u32>,
     cluster_cidrs: &[IpNet],
 ) -> (Network, Reference) {
-    let subnets = ipam.subnets.iter();
-    let subnets = subnets.map(|subnet| (subnet.cidr, Some(subnet.gateway)));
-    let reference = Reference::cluster_default(ipam.uid.clone(), subnets.collect());
+    let uuid = ipam.uid.clone();
     let native = Native {
         provider: Routed {
             ip_masq: true,
@@ -76,20 +73,13 @@ fn network(
         backend: NetworkBackend::Native(native),
         runtime: None,
     };
+    let reference = Reference::cluster_default(&network, &uuid);
     (network, reference)
 }
 
 impl Reference {
     /// The one that no annotation names. How many there are is said when all are known.
-    pub fn cluster_default(uuid: String, subnets: Vec<(IpNet, Option<IpAddr>)>) -> Self {
-        Self {
-            index: 0,
-            total: 1,
-            namespace: String::new(),
-            name: CLUSTER_DEFAULT.to_owned(),
-            uuid,
-            source: String::new(),
-            subnets,
-        }
+    pub fn cluster_default(network: &Network, uuid: &str) -> Self {
+        Self::of("", CLUSTER_DEFAULT, uuid, network)
     }
 }

@@ -5,10 +5,7 @@
 use super::error::ResolveError;
 use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name};
 use super::object::name_of;
-use super::{
-    NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
-    subnets,
-};
+use super::{NetworkObject, Objects, PodFacts, PodNetworks, Settings, is_of_fabric, is_routed};
 use plexus_api::cni::{Body, DefaultGw, FqName, Network, NetworkBackend, Runtime};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
@@ -72,15 +69,6 @@ pub fn container_network(
     let mut network = found.network;
     // Nobody knows whether the same network comes once more.
     network.source_routing |= is_routed(&network) || is_of_fabric(&network);
-    let reference = Reference {
-        index: 0,
-        total: 1,
-        namespace: found.namespace,
-        name: found.name,
-        uuid: found.uuid,
-        source: String::new(),
-        subnets: subnets(&network),
-    };
     let body = match first {
         true => Body::All {
             networks: vec![network],
@@ -90,7 +78,7 @@ pub fn container_network(
     };
     Ok(PodNetworks {
         body,
-        references: vec![reference],
+        references: vec![found.reference],
         warnings: found.warnings,
     })
 }
@@ -108,19 +96,18 @@ fn find(
 ) -> Result<ResolvedNetwork, ResolveError> {
     // Its configuration is the agent's, which writes namespaces.
     let object = by_fq_name(fq_name, &fq_name.project, settings, objects)?;
-    let own = PodFacts {
-        namespace: object.namespace.clone(),
-        ..PodFacts::default()
+    let lookup = Lookup {
+        pod: &PodFacts {
+            namespace: object.namespace.clone(),
+            ..PodFacts::default()
+        },
+        settings,
+        objects,
     };
     let request = NetworkSelection {
         ips: runtime.ips.clone(),
         mac: runtime.mac,
         ..NetworkSelection::named(&object.namespace, &object.name)
-    };
-    let lookup = Lookup {
-        pod: &own,
-        settings,
-        objects,
     };
     lookup.of_object(&object, &request)
 }

@@ -3,7 +3,8 @@
 
 use super::error::{ResolveError, invalid};
 use super::request::NetworkRequest;
-use super::{All, PodFacts, Settings};
+use super::{All, PodFacts, Settings, subnets};
+use crate::plan::{is_main_default, plain_route};
 use ipnet::IpNet;
 use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, RouteConf};
 use plexus_api::pod::{self, DEFAULT_GW};
@@ -115,8 +116,8 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Resolv
             let gateways = [*gateway, *second];
             return Err(ResolveError::TwoGateways { family, gateways });
         }
-        routes.retain(|route| !crate::plan::is_main_default(route, family));
-        routes.push(plain(family.everything(), Some(*gateway)));
+        routes.retain(|route| !is_main_default(route, family));
+        routes.push(plain_route(family.everything(), Some(*gateway)));
     }
     Ok(())
 }
@@ -134,7 +135,7 @@ fn stay(first: &mut Network, family: Family, cidrs: &[IpNet]) {
         .iter()
         .filter(|cidr| Family::of(cidr.network()) == family)
     {
-        let route = plain(cidr.trunc(), None);
+        let route = plain_route(cidr.trunc(), None);
         if !routes.contains(&route) {
             routes.push(route);
         }
@@ -154,26 +155,8 @@ fn routes_of(ipam: &mut Ipam) -> &mut Vec<RouteConf> {
 
 /// Whether it gives addresses of that family, as far as anybody knows before it is asked.
 fn has(ipam: &Ipam, family: Family) -> bool {
-    let of = |net: &IpNet| Family::of(net.network()) == family;
-    match ipam {
-        Ipam::HostLocal(ipam) => ipam.ranges.iter().flatten().any(|range| of(&range.subnet)),
-        Ipam::Static(ipam) => ipam.addresses.iter().any(|written| of(&written.address)),
-        Ipam::Plexus(ipam) => ipam.subnets.iter().any(of),
-        Ipam::Blocks(ipam) => ipam.subnets.iter().any(|subnet| of(&subnet.cidr)),
-        Ipam::Executed(_) => true,
-    }
-}
-
-fn plain(dst: IpNet, gw: Option<IpAddr>) -> RouteConf {
-    RouteConf {
-        dst,
-        gw,
-        mtu: None,
-        advmss: None,
-        priority: None,
-        table: None,
-        scope: None,
-    }
+    let of_family = |(subnet, _): &(IpNet, _)| Family::of(subnet.network()) == family;
+    matches!(ipam, Ipam::Executed(_)) || subnets(ipam).iter().any(of_family)
 }
 
 fn unknown(all: &All, text: &str) -> ResolveError {

@@ -57,23 +57,13 @@ pub enum ResolveError {
         #[source]
         source: Invalid,
     },
-    /// A NAD that is not there.
-    #[error("there is no NetworkAttachmentDefinition {namespace}/{name}")]
-    NoNad {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// What may be meant.
-        instead: Instead,
-    },
-    /// A `Network` that is not there.
-    #[error("there is no Network {namespace}/{name}")]
-    NoNetwork {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
+    /// A NAD or a `Network` that is not there.
+    #[error("there is no {kind} {object}")]
+    Missing {
+        /// Which of the two.
+        kind: &'static str,
+        /// Its namespace and name.
+        object: String,
         /// What may be meant.
         instead: Instead,
     },
@@ -101,102 +91,70 @@ pub enum ResolveError {
         /// The namespace that Contrail calls so.
         namespace: String,
     },
-    /// Neither a NAD nor a `Network` is there.
-    #[error("there is neither a NetworkAttachmentDefinition nor a Network {namespace}/{name}")]
-    Neither {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// A NAD leaves everything to a `Network` that is not there.
+    /// Neither a NAD nor a `Network` of that namespace and name is there.
+    #[error("there is neither a NetworkAttachmentDefinition nor a Network {0}")]
+    Neither(String),
+    /// A NAD of that namespace and name leaves everything to a `Network` that is not there.
     #[error(
-        "NetworkAttachmentDefinition {namespace}/{name} leaves everything to the Network {namespace}/{name}, which is not there"
+        "NetworkAttachmentDefinition {0} leaves everything to the Network {0}, which is not there"
     )]
-    NoNamesake {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// A NAD has no configuration, and nothing has its name.
+    NoNamesake(String),
+    /// A NAD of that namespace and name has no configuration, and nothing else has its name.
     #[error(
-        "NetworkAttachmentDefinition {namespace}/{name} has no config, the CNI directory of this node has none of that name, and there is no Network {namespace}/{name}"
+        "NetworkAttachmentDefinition {0} has no config, the CNI directory of this node has none of that name, and there is no Network {0}"
     )]
-    NoConfig {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// A NAD describes a network, but another one has its name.
+    NoConfig(String),
+    /// A NAD of that namespace and name describes a network, but another one has its name.
     #[error(
-        "NetworkAttachmentDefinition {namespace}/{name} describes a network by {}, but the Network {namespace}/{name} was not made from it",
-        nad::CIDR
+        "NetworkAttachmentDefinition {0} describes a network by {cidr}, but the Network {0} was not made from it",
+        cidr = nad::CIDR
     )]
-    NotMadeFrom {
-        /// Where.
-        namespace: String,
-        /// The name of both.
-        name: String,
-    },
+    NotMadeFrom(String),
     /// A pod names a device that a device plugin gives out.
     #[error(
-        "the pod asks for the device {device:?}, but NetworkAttachmentDefinition {namespace}/{name} is of the resource {resource}, whose devices its device plugin gives out"
+        "the pod asks for the device {device:?}, but NetworkAttachmentDefinition {object} is of the resource {resource}, whose devices its device plugin gives out"
     )]
     DeviceOfResource {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Namespace and name of the NAD.
+        object: String,
         /// What is asked for.
         device: String,
         /// The resource.
         resource: String,
     },
     /// The NAD is too large.
-    #[error("NetworkAttachmentDefinition {namespace}/{name} cannot be used: {reason}")]
+    #[error("NetworkAttachmentDefinition {object} cannot be used: {reason}")]
     UnusableNad {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Its namespace and name.
+        object: String,
         /// Why.
         reason: String,
     },
     /// No new pod may use the `Network`, by its phase.
-    #[error("Network {namespace}/{name} cannot be used: {reason}")]
+    #[error("Network {object} cannot be used: {reason}")]
     Unusable {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Its namespace and name.
+        object: String,
         /// The phase, and why.
         reason: String,
         /// It ends by itself.
         passing: bool,
     },
     /// The `Network` is not for pods of this namespace.
-    #[error("Network {namespace}/{name} is only for pods of {rule}, and this pod is in {pod}")]
+    #[error("Network {object} is only for pods of {rule}, and this pod is in {pod}")]
     NotAllowed {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Its namespace and name.
+        object: String,
         /// Whom it is for.
         rule: String,
         /// The pod's namespace.
         pod: String,
     },
     /// A link without addresses would lead nowhere.
-    #[error(
-        "Network {namespace}/{name} has no subnets: a pod on provider {provider} could not be reached"
-    )]
+    #[error("Network {object} has no subnets: a pod on provider {provider} could not be reached")]
     NoSubnets {
-        /// Where.
-        namespace: String,
-        /// Its name.
-        name: String,
+        /// Its namespace and name.
+        object: String,
         /// Its provider.
         provider: String,
     },
@@ -265,9 +223,9 @@ pub enum ResolveError {
 /// What may be meant by the name of something that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instead {
-    /// An object of the other kind has that name.
-    OtherKind,
-    /// The pod's own namespace, this one, has one of that name.
+    /// An object of the other kind, this one, has that name; which annotation names those.
+    OtherKind(&'static str, &'static str),
+    /// The pod's own namespace has one of that name: its namespace and name.
     Own(String),
     /// Nothing.
     Nothing,

@@ -3,7 +3,7 @@
 
 use super::error::ResolveError;
 use super::lookup::Lookup;
-use super::request::{self, Target};
+use super::request::{self, Named};
 use super::{Objects, PodFacts, Settings};
 use plexus_api::cni::Network;
 
@@ -26,29 +26,6 @@ pub struct Examined {
     pub network: Result<Network, ResolveError>,
     /// What users must be told though it works.
     pub warnings: Vec<String>,
-}
-
-/// What a reference names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
-    /// A NetworkAttachmentDefinition: its namespace and name.
-    Nad(String, String),
-    /// A Network: its namespace and name.
-    Network(String, String),
-    /// A Network by its fully qualified name: project and name.
-    FqName(String, String),
-}
-
-impl std::fmt::Display for Named {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Named::Nad(namespace, name) => {
-                write!(f, "NetworkAttachmentDefinition {namespace}/{name}")
-            }
-            Named::Network(namespace, name) => write!(f, "Network {namespace}/{name}"),
-            Named::FqName(project, name) => write!(f, "Network {name} of project {project}"),
-        }
-    }
 }
 
 /// All references of a pod, in order. Fails if its annotations cannot be read.
@@ -74,10 +51,9 @@ pub fn examine(
             0 => None,
             _ => request.ifname(index).ok().map(|name| name.to_string()),
         };
-        let (namespace, name) = (request.selection.namespace, request.selection.name);
         let (place, network, warnings) = match found {
             Ok(found) => {
-                let place = Some((found.namespace, found.name));
+                let place = Some((found.reference.namespace, found.reference.name));
                 (place, Ok(found.network), found.warnings)
             }
             Err(error) => (None, Err(error), Vec::new()),
@@ -86,11 +62,7 @@ pub fn examine(
             home: pod.namespace.clone(),
             index,
             source: request.source,
-            target: match request.target {
-                Target::Nad => Named::Nad(namespace, name),
-                Target::Object => Named::Network(namespace, name),
-                Target::FqName(fq) => Named::FqName(fq.project, fq.name),
-            },
+            target: request.target,
             ifname,
             place,
             network,

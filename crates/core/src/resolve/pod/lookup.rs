@@ -1,11 +1,11 @@
 //! From a reference to the network that it means.
 
 use super::error::{Instead, ResolveError};
-use super::request::{NetworkRequest, Target};
-use super::{NetworkObject, Objects, PodFacts, Settings};
+use super::request::{Named, NetworkRequest};
+use super::{NetworkObject, Objects, PodFacts, Reference, Settings};
 use crate::stable::hash64;
 use plexus_api::cni::{FqName, Network};
-use plexus_api::pod::NetworkSelection;
+use plexus_api::pod::{NETWORKS, NetworkSelection, PLEXUS_NETWORKS};
 use plexus_types::NetworkName;
 use std::sync::Arc;
 
@@ -21,30 +21,31 @@ pub(super) struct Lookup<'a> {
 #[derive(Debug)]
 pub(super) struct ResolvedNetwork {
     pub(super) network: Network,
-    /// Namespace and name of what was referred to.
-    pub(super) namespace: String,
-    pub(super) name: String,
-    /// The network's identity.
-    pub(super) uuid: String,
+    /// Where it came from, as if it were the only one.
+    pub(super) reference: Reference,
     pub(super) warnings: Vec<String>,
 }
+
+const NAD: &str = "NetworkAttachmentDefinition";
+const NETWORK: &str = "Network";
 
 impl Lookup<'_> {
     /// The network of a reference.
     pub(super) fn find(&self, request: &NetworkRequest) -> Result<ResolvedNetwork, ResolveError> {
         let selection = &request.selection;
-        let (namespace, name) = (&*selection.namespace, &*selection.name);
-        match &request.target {
-            Target::Nad => match self.objects.nad(namespace, name) {
+        let mut found = match &request.target {
+            Named::Nad(namespace, name) => match self.objects.nad(namespace, name) {
                 Some(nad) => self.of_nad(&nad, selection),
-                None => Err(self.no_nad(namespace, name)),
+                None => Err(self.missing(NAD, namespace, name)),
             },
-            Target::Object => match self.objects.network(namespace, name) {
+            Named::Network(namespace, name) => match self.objects.network(namespace, name) {
                 Some(object) => self.of_object(&object, selection),
-                None => Err(self.no_object(namespace, name)),
+                None => Err(self.missing(NETWORK, namespace, name)),
             },
-            Target::FqName(fq) => self.of_object(&*self.by_fq_name(fq)?, selection),
-        }
+            Named::FqName(fq_name) => self.of_object(&*self.by_fq_name(fq_name)?, selection),
+        }?;
+        request.source.clone_into(&mut found.reference.source);
+        Ok(found)
     }
 
     /// The `Network` of a fully qualified name that the pod's namespace has written.
@@ -52,37 +53,26 @@ impl Lookup<'_> {
         by_fq_name(fq, &self.pod.namespace, self.settings, self.objects)
     }
 
-    fn no_nad(&self, namespace: &str, name: &str) -> ResolveError {
-        let is_other_kind = self.objects.network(namespace, name).is_some();
-        let is_there = |own: &str| self.objects.nad(own, name).is_some();
-        ResolveError::NoNad {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            instead: self.instead(namespace, is_other_kind, is_there),
-        }
-    }
-
-    fn no_object(&self, namespace: &str, name: &str) -> ResolveError {
-        let is_other_kind = self.objects.nad(namespace, name).is_some();
-        let is_there = |own: &str| self.objects.network(own, name).is_some();
-        ResolveError::NoNetwork {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            instead: self.instead(namespace, is_other_kind, is_there),
-        }
-    }
-
-    fn instead(
-        &self,
-        namespace: &str,
-        is_other_kind: bool,
-        is_there: impl Fn(&str) -> bool,
-    ) -> Instead {
+    /// Why there is no object of that kind, and what may be meant instead.
+    fn missing(&self, kind: &'static str, namespace: &str, name: &str) -> ResolveError {
+        let is_there = |kind, namespace: &str| match kind {
+            NAD => self.objects.nad(namespace, name).is_some(),
+            _ => self.objects.network(namespace, name).is_some(),
+        };
+        let (other, annotation) = match kind {
+            NAD => (NETWORK, PLEXUS_NETWORKS),
+            _ => (NAD, NETWORKS),
+        };
         let own = &self.pod.namespace;
-        match is_other_kind {
-            true => Instead::OtherKind,
-            false if namespace != own && is_there(own) => Instead::Own(own.clone()),
-            false => Instead::Nothing,
+        let instead = match () {
+            () if is_there(other, namespace) => Instead::OtherKind(other, annotation),
+            () if namespace != own && is_there(kind, own) => Instead::Own(format!("{own}/{name}")),
+            () => Instead::Nothing,
+        };
+        ResolveError::Missing {
+            kind,
+            object: format!("{namespace}/{name}"),
+            instead,
         }
     }
 }

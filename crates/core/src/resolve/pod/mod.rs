@@ -27,13 +27,14 @@ mod request;
 pub use cluster_default::{CLUSTER_DEFAULT, block_network, pod_cidr_network};
 pub use container::{HOME, container_network, is_first, runtime_name};
 pub use error::{Instead, ResolveError};
-pub use examine::{Examined, Named, examine};
+pub use examine::{Examined, examine};
 pub use lookup::by_fq_name;
 pub use nad::{ParsedNad, nad_network};
 pub use named::named_network;
 pub use object::name_of;
 pub use once::ReadOnce;
 pub use plexus_api::pod::ANNOTATIONS;
+pub use request::Named;
 
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
@@ -152,6 +153,26 @@ pub struct Reference {
     pub subnets: Vec<(IpNet, Option<IpAddr>)>,
 }
 
+impl Reference {
+    /// To one network, the only one, by its own name.
+    fn of(namespace: &str, name: &str, uuid: &str, network: &Network) -> Self {
+        Self {
+            index: 0,
+            total: 1,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uuid: uuid.to_owned(),
+            source: String::new(),
+            subnets: match &network.backend {
+                NetworkBackend::Native(native) => {
+                    native.ipam.as_ref().map_or_else(Vec::new, subnets)
+                }
+                NetworkBackend::Delegate(_) => Vec::new(),
+            },
+        }
+    }
+}
+
 /// What a pod asked for: `references` has one element per network of `body`, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PodNetworks {
@@ -234,22 +255,12 @@ impl All {
             // What the runtime sent is for the first interface alone.
             network.runtime.get_or_insert_default();
         }
-        self.references.push(Reference {
-            index: 0,
-            total: 0,
-            namespace: found.namespace,
-            name: found.name,
-            uuid: found.uuid,
-            source: request.source.to_owned(),
-            subnets: subnets(&network),
-        });
+        self.references.push(found.reference);
         self.networks.push(network);
         self.warnings.extend(found.warnings);
         Ok(())
     }
-}
 
-impl All {
     /// A pod answers by the interface that was asked, since another one may not send from its address:
     /// if it is on one routed network more than once, and on networks of the fabric, which nodes and
     /// other networks reach.
@@ -300,16 +311,7 @@ fn replaced(
         network.runtime = Some(raw);
     }
     warnings.extend(found.warnings);
-    let reference = Reference {
-        index: 0,
-        total: 0,
-        namespace: found.namespace,
-        name: found.name,
-        uuid: found.uuid,
-        source: request.source.to_owned(),
-        subnets: subnets(&network),
-    };
-    Ok((network, reference))
+    Ok((network, found.reference))
 }
 
 /// What the runtime asks of the first interface and nobody does.
@@ -325,33 +327,30 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
     }
 }
 
-/// The subnets of a network as far as its configuration says them, each with its gateway.
-fn subnets(network: &Network) -> Vec<(IpNet, Option<IpAddr>)> {
-    let NetworkBackend::Native(native) = &network.backend else {
-        return Vec::new();
-    };
+/// The subnets of addresses as far as the configuration says them, each with its gateway.
+fn subnets(ipam: &Ipam) -> Vec<(IpNet, Option<IpAddr>)> {
     let gateway_in = |subnet: &IpNet, gateways: &[IpAddr]| {
         let mut gateways = gateways.iter();
         gateways.find(|gateway| subnet.contains(*gateway)).copied()
     };
-    match &native.ipam {
-        None | Some(Ipam::Executed(_)) => Vec::new(),
-        Some(Ipam::Blocks(ipam)) => {
+    match ipam {
+        Ipam::Executed(_) => Vec::new(),
+        Ipam::Blocks(ipam) => {
             let each = ipam.subnets.iter();
             each.map(|subnet| (subnet.cidr, Some(subnet.gateway)))
                 .collect()
         }
-        Some(Ipam::Plexus(ipam)) => {
+        Ipam::Plexus(ipam) => {
             let each = ipam.subnets.iter();
             each.map(|subnet| (*subnet, gateway_in(subnet, &ipam.gateway)))
                 .collect()
         }
-        Some(Ipam::HostLocal(ipam)) => {
+        Ipam::HostLocal(ipam) => {
             let each = ipam.ranges.iter().flatten();
             each.map(|range| (range.subnet, Some(range.gateway)))
                 .collect()
         }
-        Some(Ipam::Static(ipam)) => {
+        Ipam::Static(ipam) => {
             let each = ipam.addresses.iter();
             each.map(|written| (written.address.trunc(), written.gateway))
                 .collect()

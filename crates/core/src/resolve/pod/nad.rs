@@ -2,7 +2,7 @@
 
 use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name, without_default_route};
-use super::{NadObject, NetworkObject, Objects, Settings};
+use super::{NadObject, NetworkObject, Objects, Reference, Settings};
 use plexus_api::cni::{FqName, Network, ParsedNetwork};
 use plexus_api::nad::{self, Contrail};
 use plexus_api::pod::NetworkSelection;
@@ -84,10 +84,8 @@ impl Lookup<'_> {
             warnings.push(format!("{name}: no device of {resource} is passed on"));
         }
         Ok(ResolvedNetwork {
+            reference: Reference::of(&nad.namespace, &nad.name, &nad.uid, &network),
             network,
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
-            uuid: nad.uid.clone(),
             warnings,
         })
     }
@@ -101,12 +99,10 @@ impl Lookup<'_> {
     ) -> Result<ResolvedNetwork, ResolveError> {
         check_device(nad, selection)?;
         let object = object_of(nad, fq_name, self.settings, self.objects)?;
-        let found = self.of_object(&object, selection)?;
-        Ok(ResolvedNetwork {
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
-            ..found
-        })
+        let mut found = self.of_object(&object, selection)?;
+        found.reference.namespace.clone_from(&nad.namespace);
+        found.reference.name.clone_from(&nad.name);
+        Ok(found)
     }
 }
 
@@ -114,8 +110,7 @@ impl Lookup<'_> {
 fn check_device(nad: &NadObject, selection: &NetworkSelection) -> Result<(), ResolveError> {
     match (nad.annotations.get(RESOURCE), &selection.device_id) {
         (Some(resource), Some(device)) => Err(ResolveError::DeviceOfResource {
-            namespace: nad.namespace.clone(),
-            name: nad.name.clone(),
+            object: path(nad),
             device: device.clone(),
             resource: resource.clone(),
         }),
@@ -174,8 +169,7 @@ fn parse(nad: &NadObject) -> ParsedNad {
         return ParsedNad {
             name: None,
             means: Err(ResolveError::UnusableNad {
-                namespace: nad.namespace.clone(),
-                name: nad.name.clone(),
+                object: path(nad),
                 reason: reason.clone(),
             }),
             warnings: Vec::new(),
@@ -223,8 +217,12 @@ fn means(nad: &NadObject, config: &Map<String, Value>) -> Result<Means, ResolveE
     Ok(Means::Object(contrail.network.or(written)))
 }
 
+fn path(nad: &NadObject) -> String {
+    format!("{}/{}", nad.namespace, nad.name)
+}
+
 fn display_name(nad: &NadObject) -> String {
-    format!("NetworkAttachmentDefinition {}/{}", nad.namespace, nad.name)
+    format!("NetworkAttachmentDefinition {}", path(nad))
 }
 
 /// Warnings that say whose they are.
@@ -240,17 +238,13 @@ fn check_made_from(object: &NetworkObject, nad: &NadObject) -> Result<(), Resolv
     if !describes || object.made_from.as_deref() == Some(&nad.uid) {
         return Ok(());
     }
-    Err(ResolveError::NotMadeFrom {
-        namespace: nad.namespace.clone(),
-        name: nad.name.clone(),
-    })
+    Err(ResolveError::NotMadeFrom(path(nad)))
 }
 
 fn no_namesake(nad: &NadObject) -> ResolveError {
-    let (namespace, name) = (nad.namespace.clone(), nad.name.clone());
     let config = nad.config.as_deref().unwrap_or_default();
     match config.trim().is_empty() {
-        true => ResolveError::NoConfig { namespace, name },
-        false => ResolveError::NoNamesake { namespace, name },
+        true => ResolveError::NoConfig(path(nad)),
+        false => ResolveError::NoNamesake(path(nad)),
     }
 }

@@ -3,10 +3,9 @@
 use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, without_default_route};
 use super::nad::Means;
-use super::request::{self, NetworkRequest, Target};
+use super::request::{self, Named, NetworkRequest, requested};
 use super::{
     NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
-    subnets,
 };
 use plexus_api::cni::{Body, FqName, Runtime};
 use plexus_api::pod::{self, NETWORKS, NetworkSelection};
@@ -35,7 +34,7 @@ pub fn named_network(
     };
     let at = element(&lookup, &elements, name, cni_ifname)?;
     let mut request = match at.and_then(|at| elements.get(at)) {
-        Some(element) => by(NETWORKS, element.clone()),
+        Some(element) => requested(NETWORKS, Named::Nad, element.clone()),
         None => elsewhere(pod, name)?,
     };
     // Multus sets the default route itself, and what it passes on has been through its checks.
@@ -53,11 +52,8 @@ pub fn named_network(
     let reference = Reference {
         index: count(index),
         total: at.map_or(1, |_| count(elements.len() + 1)),
-        namespace: found.namespace,
-        name: found.name,
-        uuid: found.uuid,
         source: request.source.to_owned(),
-        subnets: subnets(&found.network),
+        ..found.reference
     };
     let mut network = found.network;
     let same = elements.iter().filter(|element| {
@@ -129,15 +125,8 @@ fn is_called(lookup: &Lookup<'_>, element: &NetworkSelection, name: &str) -> boo
 /// Not in the list of networks: Multus' `default-network`, or the namesake in the pod's namespace.
 fn elsewhere(pod: &PodFacts, name: &str) -> Result<NetworkRequest, ResolveError> {
     let default = request::default_network(pod)?.filter(|request| request.selection.name == name);
-    Ok(default.unwrap_or_else(|| by("", NetworkSelection::named(&pod.namespace, name))))
-}
-
-fn by(source: &'static str, selection: NetworkSelection) -> NetworkRequest {
-    NetworkRequest {
-        source,
-        target: Target::Nad,
-        selection,
-    }
+    let namesake = || NetworkSelection::named(&pod.namespace, name);
+    Ok(default.unwrap_or_else(|| requested("", Named::Nad, namesake())))
 }
 
 /// The network of the NAD, if there is one; of the configuration alone, if there is none.
@@ -158,10 +147,7 @@ fn find(
         Some(fq_name) => lookup.by_fq_name(fq_name)?,
         None => {
             let object = lookup.objects.network(namespace, name);
-            object.ok_or_else(|| ResolveError::Neither {
-                namespace: namespace.clone(),
-                name: name.clone(),
-            })?
+            object.ok_or_else(|| ResolveError::Neither(format!("{namespace}/{name}")))?
         }
     };
     lookup.of_object(&object, selection)

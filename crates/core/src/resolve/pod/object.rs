@@ -1,10 +1,11 @@
 //! The network of a `Network` object.
 
-use super::NetworkObject;
 use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, ResolvedNetwork, network_name, without_default_route};
+use super::{NetworkObject, Reference};
+use crate::plan::plain_route;
 use plexus_api::Problems;
-use plexus_api::cni::{BlockIpam, Network, ObjectFacts, ParsedNetwork, ProviderKind, RouteConf};
+use plexus_api::cni::{BlockIpam, Network, ObjectFacts, ParsedNetwork, ProviderKind};
 use plexus_api::objects::From;
 use plexus_api::pod::NetworkSelection;
 
@@ -38,10 +39,8 @@ impl Lookup<'_> {
         };
         let uuid = object.spec.uuid.as_ref().unwrap_or(&object.uid);
         Ok(ResolvedNetwork {
+            reference: Reference::of(&object.namespace, &object.name, uuid, &network),
             network,
-            namespace: object.namespace.clone(),
-            name: object.name.clone(),
-            uuid: uuid.clone(),
             warnings: Vec::new(),
         })
     }
@@ -69,8 +68,7 @@ impl Lookup<'_> {
             return Ok(());
         }
         Err(ResolveError::NotAllowed {
-            namespace: object.namespace.clone(),
-            name: object.name.clone(),
+            object: path(object),
             rule,
             pod: pod.clone(),
         })
@@ -102,23 +100,19 @@ pub(super) fn block_ipam(object: &NetworkObject) -> Result<BlockIpam, ResolveErr
         false => spec.problems(),
     };
     if !problems.0.is_empty() {
-        let what = format!("Network {}/{}", object.namespace, object.name);
-        return Err(invalid(&what, problems));
+        return Err(invalid(&format!("Network {}", path(object)), problems));
     }
-    let routes = spec.routes.iter().map(|route| RouteConf {
-        dst: route.dst,
-        gw: route.gw,
-        mtu: None,
-        advmss: None,
-        priority: None,
-        table: None,
-        scope: None,
-    });
+    let routes = spec.routes.iter();
+    let routes = routes.map(|route| plain_route(route.dst, route.gw));
     Ok(BlockIpam {
         uid: object.uid.clone(),
         subnets: spec.block_subnets(),
         routes: routes.collect(),
     })
+}
+
+fn path(object: &NetworkObject) -> String {
+    format!("{}/{}", object.namespace, object.name)
 }
 
 fn check_usable(object: &NetworkObject) -> Result<(), ResolveError> {
@@ -127,8 +121,7 @@ fn check_usable(object: &NetworkObject) -> Result<(), ResolveError> {
     };
     let passing = PASSING.iter().any(|phase| reason.starts_with(phase));
     Err(ResolveError::Unusable {
-        namespace: object.namespace.clone(),
-        name: object.name.clone(),
+        object: path(object),
         reason: reason.clone(),
         passing,
     })
@@ -142,8 +135,7 @@ fn check_addresses(object: &NetworkObject) -> Result<(), ResolveError> {
         return Ok(());
     }
     Err(ResolveError::NoSubnets {
-        namespace: object.namespace.clone(),
-        name: object.name.clone(),
+        object: path(object),
         provider: object.spec.provider_name().to_owned(),
     })
 }

@@ -10,12 +10,11 @@ impl Refusal for ResolveError {
     fn fault(&self) -> Fault {
         match self.innermost() {
             ResolveError::Config(error) if error.is_pending() => Fault::Pending,
-            ResolveError::NoNad { .. }
-            | ResolveError::NoNetwork { .. }
+            ResolveError::Missing { .. }
             | ResolveError::NoNetworkOfProject { .. }
-            | ResolveError::Neither { .. }
-            | ResolveError::NoNamesake { .. }
-            | ResolveError::NoConfig { .. }
+            | ResolveError::Neither(_)
+            | ResolveError::NoNamesake(_)
+            | ResolveError::NoConfig(_)
             | ResolveError::Unusable { passing: true, .. } => Fault::Pending,
             ResolveError::Unusable { passing: false, .. } => Fault::Unavailable,
             ResolveError::OfFirst(_)
@@ -35,12 +34,17 @@ impl Refusal for ResolveError {
             ResolveError::Written { .. } => "correct it and create the pod again",
             ResolveError::Name(_) => "give the object a name as Kubernetes has them",
             ResolveError::Interface { .. } => "give it an `interface`",
-            ResolveError::NoNad { instead, name, .. } => {
-                return instead.remedy("Network", name, PLEXUS_NETWORKS);
-            }
-            ResolveError::NoNetwork { instead, name, .. } => {
-                return instead.remedy("NetworkAttachmentDefinition", name, NETWORKS);
-            }
+            ResolveError::Missing { instead, .. } => match instead {
+                Instead::OtherKind(kind, annotation) => {
+                    return format!("there is a {kind} of that name: name it in {annotation}")
+                        .into();
+                }
+                Instead::Own(own) => {
+                    return format!("there is one in the pod's own namespace: did you mean {own}?")
+                        .into();
+                }
+                Instead::Nothing => "create it, or correct the pod's annotation",
+            },
             ResolveError::NoNetworkOfProject { cluster, .. } => {
                 return format!("create it; a project is a namespace, or {cluster}-<namespace>")
                     .into();
@@ -53,12 +57,12 @@ impl Refusal for ResolveError {
                 )
                 .into();
             }
-            ResolveError::Neither { .. } => "create it, or write a provider into the configuration",
-            ResolveError::NoNamesake { .. } => {
+            ResolveError::Neither(_) => "create it, or write a provider into the configuration",
+            ResolveError::NoNamesake(_) => {
                 "the controller makes it from opencontrail.org/cidr: is it running, has the definition that annotation, and what do its Events say?"
             }
-            ResolveError::NoConfig { .. } => "give the definition a config, or create the Network",
-            ResolveError::NotMadeFrom { .. } => {
+            ResolveError::NoConfig(_) => "give the definition a config, or create the Network",
+            ResolveError::NotMadeFrom(_) => {
                 "rename one of them, or name the Network in plexus.dev/networks"
             }
             ResolveError::DeviceOfResource { .. } => {
@@ -117,21 +121,6 @@ impl Refusal for ResolveError {
         match self.innermost() {
             ResolveError::Config(error) => Some(error),
             _ => None,
-        }
-    }
-}
-
-impl Instead {
-    fn remedy(&self, other_kind: &str, name: &str, annotation: &str) -> Cow<'static, str> {
-        match self {
-            Instead::OtherKind => {
-                format!("there is a {other_kind} of that name: name it in {annotation}").into()
-            }
-            Instead::Own(own) => {
-                format!("there is one in the pod's own namespace: did you mean {own}/{name}?")
-                    .into()
-            }
-            Instead::Nothing => "create it, or correct the pod's annotation".into(),
         }
     }
 }

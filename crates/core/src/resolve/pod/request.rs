@@ -7,6 +7,7 @@ use plexus_api::pod::{
     self, CONTRAIL_NETWORK, DEFAULT_NETWORK, NETWORKS, NetworkSelection, PLEXUS_NETWORKS,
 };
 use plexus_types::IfName;
+use std::fmt;
 
 /// Where Multus looks for the NAD of `default-network` unless told otherwise.
 const MULTUS_NAMESPACE: &str = "kube-system";
@@ -17,20 +18,32 @@ pub(super) struct NetworkRequest {
     /// The annotation.
     pub(super) source: &'static str,
     /// What it names.
-    pub(super) target: Target,
+    pub(super) target: Named,
     /// What is asked of it.
     pub(super) selection: NetworkSelection,
 }
 
 /// What a reference names.
-#[derive(Debug, Clone)]
-pub(super) enum Target {
-    /// The NAD of the selection's namespace and name.
-    Nad,
-    /// The `Network` of the selection's namespace and name.
-    Object,
-    /// A `Network` by its fully qualified name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// A NetworkAttachmentDefinition: its namespace and name.
+    Nad(String, String),
+    /// A Network: its namespace and name.
+    Network(String, String),
+    /// A Network by its fully qualified name.
     FqName(FqName),
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Named::Nad(namespace, name) => {
+                write!(f, "NetworkAttachmentDefinition {namespace}/{name}")
+            }
+            Named::Network(namespace, name) => write!(f, "Network {namespace}/{name}"),
+            Named::FqName(fq) => write!(f, "Network {} of project {}", fq.name, fq.project),
+        }
+    }
 }
 
 impl NetworkRequest {
@@ -54,9 +67,9 @@ impl NetworkRequest {
     /// Its name, as users know it.
     pub(super) fn display_name(&self) -> String {
         match &self.target {
-            Target::FqName(fq) => format!("{}:{}", fq.project, fq.name),
-            Target::Nad | Target::Object => {
-                format!("{}/{}", self.selection.namespace, self.selection.name)
+            Named::FqName(fq) => format!("{}:{}", fq.project, fq.name),
+            Named::Nad(namespace, name) | Named::Network(namespace, name) => {
+                format!("{namespace}/{name}")
             }
         }
     }
@@ -67,19 +80,27 @@ pub(super) fn of(pod: &PodFacts) -> Result<Vec<NetworkRequest>, ResolveError> {
     let mut all = Vec::new();
     if let Some(text) = pod.annotations.get(NETWORKS) {
         let found = pod::networks(text, &pod.namespace).map_err(|all| invalid("", all))?;
-        all.extend(selected(NETWORKS, &Target::Nad, found));
+        all.extend(
+            found
+                .into_iter()
+                .map(|one| requested(NETWORKS, Named::Nad, one)),
+        );
     }
     if let Some(text) = pod.annotations.get(CONTRAIL_NETWORK) {
         let found = pod::contrail_networks(text).map_err(|all| invalid("", all))?;
         all.extend(found.into_iter().map(|fq| NetworkRequest {
             source: CONTRAIL_NETWORK,
             selection: NetworkSelection::named(&fq.project, &fq.name),
-            target: Target::FqName(fq),
+            target: Named::FqName(fq),
         }));
     }
     if let Some(text) = pod.annotations.get(PLEXUS_NETWORKS) {
         let found = pod::plexus_networks(text, &pod.namespace).map_err(|all| invalid("", all))?;
-        all.extend(selected(PLEXUS_NETWORKS, &Target::Object, found));
+        all.extend(
+            found
+                .into_iter()
+                .map(|one| requested(PLEXUS_NETWORKS, Named::Network, one)),
+        );
     }
     Ok(all)
 }
@@ -90,22 +111,18 @@ pub(super) fn default_network(pod: &PodFacts) -> Result<Option<NetworkRequest>, 
         return Ok(None);
     };
     let selection = pod::default_network(text, MULTUS_NAMESPACE).map_err(|all| invalid("", all))?;
-    Ok(Some(NetworkRequest {
-        source: DEFAULT_NETWORK,
-        target: Target::Nad,
-        selection,
-    }))
+    Ok(Some(requested(DEFAULT_NETWORK, Named::Nad, selection)))
 }
 
-fn selected(
+/// The request for what a selection names.
+pub(super) fn requested(
     source: &'static str,
-    target: &Target,
-    found: Vec<NetworkSelection>,
-) -> impl Iterator<Item = NetworkRequest> {
-    let target = target.clone();
-    found.into_iter().map(move |selection| NetworkRequest {
+    named: fn(String, String) -> Named,
+    selection: NetworkSelection,
+) -> NetworkRequest {
+    NetworkRequest {
         source,
-        target: target.clone(),
+        target: named(selection.namespace.clone(), selection.name.clone()),
         selection,
-    })
+    }
 }

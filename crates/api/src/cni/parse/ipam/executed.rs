@@ -4,7 +4,7 @@ use crate::Fields;
 use crate::cni::parse::native::Written;
 use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::{TOP_KEYS, chain, choice};
-use crate::cni::{Chain, Executable, ExecutedIpam, ProviderKind, Version};
+use crate::cni::{Chain, Executable, ExecutedIpam, ProviderKind};
 use serde_json::{Map, Value, json};
 
 /// Needs a daemon, and a link that is there before it.
@@ -25,11 +25,9 @@ pub(super) fn read(
     network: &Map<String, Value>,
     kind: &ProviderKind,
     written: Written,
-    version: Version,
     request: &RuntimeRequest,
 ) -> ExecutedIpam {
-    let ours = TOP_KEYS.into_iter().chain(["interface"]);
-    let ours: Vec<&str> = ours.filter(|key| !chain::is_plugins(key)).collect();
+    let ours = chain::without_plugins(&[&TOP_KEYS[..], &["interface"]].concat());
     let mut plugin = chain::config(network, &ours, request);
     let empty = |value: &Value| value.is_null() || *value == "";
     if plugin.get("type").is_none_or(empty) {
@@ -46,7 +44,7 @@ pub(super) fn read(
     ExecutedIpam {
         chain: Chain {
             executable: Executable::IpamType,
-            version,
+            version: request.version,
             plugins: vec![plugin],
             unsupported_key: None,
         },

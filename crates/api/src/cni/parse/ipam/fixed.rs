@@ -14,9 +14,8 @@ use std::net::IpAddr;
 const IPS: &str = "ips";
 
 pub(super) fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Static {
-    let mut addresses = fields
-        .objects("addresses", |fields, _| address_of(fields))
-        .unwrap_or_default();
+    let addresses = fields.objects("addresses", |fields, _| address_of(fields));
+    let mut addresses = addresses.unwrap_or_default();
     let mut by_env = with_prefix(fields, &request.env_ips, "CNI_ARGS IP");
     apply_gateways(fields, &mut by_env, request);
     addresses.extend(by_env);
@@ -29,18 +28,14 @@ pub(super) fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Static 
     let mut seen = BTreeSet::new();
     for address in &addresses {
         if !seen.insert(address.address.addr()) {
-            fields.problem(
-                "addresses",
-                format!("{} occurs twice", address.address.addr()),
-            );
+            let text = format!("{} occurs twice", address.address.addr());
+            fields.problem("addresses", text);
         }
     }
-    let routes = common::routes(fields);
-    let dns = fields.object("dns", common::dns).unwrap_or_default();
     Static {
         addresses,
-        routes,
-        dns,
+        routes: common::routes(fields),
+        dns: fields.object("dns", common::dns).unwrap_or_default(),
     }
 }
 
@@ -92,26 +87,18 @@ fn section(network: &Map<String, Value>) -> Option<&Map<String, Value>> {
 fn address_of(fields: &mut Fields<'_>) -> Option<StaticAddress> {
     let address = fields.parsed::<IpNet>("address");
     let gateway = fields.parsed::<IpAddr>("gateway");
-    if fields.lacks("address") {
-        fields.missing(
-            "address",
-            "write it with its prefix length, such as 10.0.0.5/24",
-        );
-    }
+    let remedy = "write it with its prefix length, such as 10.0.0.5/24";
+    fields.require("address", remedy);
     let address = address?;
     if address.addr().is_unspecified() || address.addr().is_multicast() {
-        fields.problem(
-            "address",
-            format!("{address} is no address that an interface can have"),
-        );
+        let text = format!("{address} is no address that an interface can have");
+        fields.problem("address", text);
     }
     if let Some(gateway) = gateway
         && Family::of(gateway) != Family::of(address.addr())
     {
-        fields.problem(
-            "gateway",
-            format!("{gateway} is not of the family of {address}"),
-        );
+        let text = format!("{gateway} is not of the family of {address}");
+        fields.problem("gateway", text);
     }
     Some(StaticAddress { address, gateway })
 }

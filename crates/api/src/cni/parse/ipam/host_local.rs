@@ -5,24 +5,21 @@ use super::span::{Span, address, number, overlaps};
 use crate::Fields;
 use crate::cni::parse::common;
 use crate::cni::{HostLocal, Range};
+use crate::text::host_bits;
 use ipnet::IpNet;
 use plexus_types::Family;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 /// Where the reference plugin keeps its files.
 pub(crate) const DATA_DIR: &str = "/var/lib/cni/networks";
 
 pub(super) fn read(fields: &mut Fields<'_>) -> HostLocal {
-    let mut ranges = fields
-        .object_lists("ranges", |range, _| range_of(range))
-        .unwrap_or_default();
+    let ranges = fields.object_lists("ranges", |range, _| range_of(range));
+    let mut ranges = ranges.unwrap_or_default();
     for (i, set) in ranges.iter().enumerate() {
-        let family = |range: &Range| Family::of(range.start);
-        if !set
-            .iter()
-            .all(|range| Some(family(range)) == set.first().map(family))
-        {
+        let families = set.iter().map(|range| Family::of(range.start));
+        if families.collect::<BTreeSet<_>>().len() > 1 {
             let text = "mixes IPv4 and IPv6: write one list for each family";
             fields.problem(&format!("ranges[{i}]"), text);
         }
@@ -35,9 +32,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> HostLocal {
             }
         }
         fields.know(&["subnet", "rangeStart", "rangeEnd", "gateway"]);
-        if fields.lacks("ranges") {
-            fields.missing("ranges", "write [[{\"subnet\": \"10.0.0.0/24\"}]]");
-        }
+        fields.require("ranges", "write [[{\"subnet\": \"10.0.0.0/24\"}]]");
     } else if let Some(range) = range_of(fields) {
         ranges.insert(0, vec![range]);
     }
@@ -45,9 +40,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> HostLocal {
     HostLocal {
         ranges,
         routes: common::routes(fields),
-        data_dir: fields
-            .parsed("dataDir")
-            .unwrap_or_else(|| PathBuf::from(DATA_DIR)),
+        data_dir: fields.parsed("dataDir").unwrap_or_else(|| DATA_DIR.into()),
         resolv_conf: fields.parsed("resolvConf"),
     }
 }
@@ -58,13 +51,10 @@ fn range_of(fields: &mut Fields<'_>) -> Option<Range> {
     let start = fields.parsed::<IpAddr>("rangeStart");
     let end = fields.parsed::<IpAddr>("rangeEnd");
     let gateway = fields.parsed::<IpAddr>("gateway");
-    if fields.lacks("subnet") {
-        fields.missing("subnet", "write it as 10.0.0.0/24 or fd00::/64");
-    }
+    fields.require("subnet", "write it as 10.0.0.0/24 or fd00::/64");
     let subnet = subnet?;
     let all = Span::of(&subnet);
-    if subnet.addr() != subnet.network() {
-        let text = format!("{subnet} has host bits set: write {}", subnet.trunc());
+    if let Some(text) = host_bits(&subnet) {
         fields.problem("subnet", text);
         return None;
     }
@@ -83,18 +73,14 @@ fn range_of(fields: &mut Fields<'_>) -> Option<Range> {
     };
     for (key, value) in [("rangeStart", range.start), ("rangeEnd", range.end)] {
         if !all.holds(value) {
-            fields.problem(
-                key,
-                format!("{value} is not in {subnet}: write an address that is"),
-            );
+            let text = format!("{value} is not in {subnet}: write an address that is");
+            fields.problem(key, text);
             return None;
         }
     }
     if number(range.start) > number(range.end) {
-        let text = format!(
-            "{} comes after the last address, {}",
-            range.start, range.end
-        );
+        let Range { start, end, .. } = range;
+        let text = format!("{start} comes after the last address, {end}");
         fields.problem("rangeStart", text);
         return None;
     }
@@ -111,17 +97,13 @@ fn empty_sets(fields: &mut Fields<'_>) {
     };
     for (i, set) in sets.iter().enumerate() {
         if set.as_array().is_some_and(Vec::is_empty) {
-            fields.problem(
-                &format!("ranges[{i}]"),
-                "is empty: write a range with a \"subnet\"",
-            );
+            let text = "is empty: write a range with a \"subnet\"";
+            fields.problem(&format!("ranges[{i}]"), text);
         }
     }
     if sets.is_empty() && fields.lacks("subnet") {
-        fields.problem(
-            "ranges",
-            "is empty: write [[{\"subnet\": \"10.0.0.0/24\"}]]",
-        );
+        let text = "is empty: write [[{\"subnet\": \"10.0.0.0/24\"}]]";
+        fields.problem("ranges", text);
     }
 }
 

@@ -12,15 +12,13 @@ use super::choice;
 use super::native::Written;
 use super::request::RuntimeRequest;
 use crate::Fields;
-use crate::cni::{Ipam, ProviderKind, Version};
+use crate::cni::{Ipam, ProviderKind};
 
-/// Reads `ipam` of a native network; none: a link without addresses. `fields` are those of the network, and `version`
-/// is what to speak with a plugin that is executed.
+/// Reads `ipam` of a native network; none: a link without addresses. `fields` are those of the network.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     kind: &ProviderKind,
     written: Written,
-    version: Version,
     request: &RuntimeRequest,
 ) -> Option<Ipam> {
     if request.of_pod {
@@ -31,7 +29,7 @@ pub(super) fn read(
     match fields.object("ipam", read)?? {
         Section::Ours(ipam) => Some(ipam),
         Section::Executed => {
-            let ipam = executed::read(fields.map(), kind, written, version, request);
+            let ipam = executed::read(fields.map(), kind, written, request);
             Some(Ipam::Executed(Box::new(ipam)))
         }
     }

@@ -4,8 +4,8 @@ use super::span::{Span, address, overlaps};
 use crate::Fields;
 use crate::cni::PlexusIpam;
 use crate::cni::parse::common;
+use crate::text::{NetOrAddress, host_bits};
 use ipnet::IpNet;
-use plexus_types::Family;
 use std::net::IpAddr;
 
 /// More than anyone writes by hand; keeps the checks cheap.
@@ -14,16 +14,15 @@ const MAX_EXCLUDE: usize = 4096;
 
 pub(super) fn read(fields: &mut Fields<'_>) -> PlexusIpam {
     let subnets = fields.parsed_list::<IpNet>("subnets");
-    let exclude = excludes(fields);
+    let exclude = fields.parsed_list::<NetOrAddress>("exclude").into_iter();
+    let exclude: Vec<IpNet> = exclude.map(|NetOrAddress(net)| net).collect();
     let gateway = fields.parsed_list::<IpAddr>("gateway");
     let routes = common::routes(fields);
     if fields.lacks("subnets") {
         fields.missing("subnets", "write a list such as [\"10.0.0.0/24\"]");
     } else if fields.list("subnets").is_some_and(<[_]>::is_empty) {
-        fields.problem(
-            "subnets",
-            "is empty: write at least one, such as 10.0.0.0/24",
-        );
+        let text = "is empty: write at least one, such as 10.0.0.0/24";
+        fields.problem("subnets", text);
     }
     let few = [
         ("subnets", subnets.len(), MAX_SUBNETS),
@@ -41,30 +40,16 @@ pub(super) fn read(fields: &mut Fields<'_>) -> PlexusIpam {
         check_gateways(fields, &subnets, &gateway);
         check_space(fields, &subnets, &exclude, &gateway);
     }
-    let subnets = subnets.iter().map(IpNet::trunc).collect();
     PlexusIpam {
-        subnets,
+        subnets: subnets.iter().map(IpNet::trunc).collect(),
         exclude,
         gateway,
         routes,
     }
 }
 
-/// Addresses count as prefixes of one address.
-fn excludes(fields: &mut Fields<'_>) -> Vec<IpNet> {
-    let list = fields.parsed_list::<(IpAddr, Option<u8>)>("exclude");
-    let net = |(ip, length): &(IpAddr, Option<u8>)| {
-        IpNet::new(*ip, length.unwrap_or(Family::of(*ip).bits())).ok()
-    };
-    list.iter().filter_map(net).collect()
-}
-
 fn check_subnets(fields: &mut Fields<'_>, subnets: &[IpNet]) {
-    for subnet in subnets
-        .iter()
-        .filter(|subnet| subnet.addr() != subnet.network())
-    {
-        let text = format!("{subnet} has host bits set: write {}", subnet.trunc());
+    for text in subnets.iter().filter_map(host_bits) {
         fields.problem("subnets", text);
     }
     let spans: Vec<Span> = subnets.iter().map(Span::of).collect();
@@ -77,8 +62,7 @@ fn check_subnets(fields: &mut Fields<'_>, subnets: &[IpNet]) {
 
 fn check_excludes(fields: &mut Fields<'_>, subnets: &[IpNet], exclude: &[IpNet]) {
     for net in exclude {
-        if net.addr() != net.network() {
-            let text = format!("{net} has host bits set: write {}", net.trunc());
+        if let Some(text) = host_bits(net) {
             fields.problem("exclude", text);
         }
         if !subnets.iter().any(|subnet| subnet.contains(net)) {
@@ -89,10 +73,8 @@ fn check_excludes(fields: &mut Fields<'_>, subnets: &[IpNet], exclude: &[IpNet])
     let spans: Vec<Span> = exclude.iter().map(Span::of).collect();
     for (i, j) in overlaps(&spans) {
         if let (Some(a), Some(b)) = (exclude.get(i), exclude.get(j)) {
-            fields.problem(
-                "exclude",
-                format!("{a} and {b} overlap: keep the larger one"),
-            );
+            let text = format!("{a} and {b} overlap: keep the larger one");
+            fields.problem("exclude", text);
         }
     }
 }
@@ -112,15 +94,10 @@ fn check_gateways(fields: &mut Fields<'_>, subnets: &[IpNet], gateways: &[IpAddr
         }
     }
     for subnet in subnets {
-        let inside: Vec<_> = gateways
-            .iter()
-            .filter(|gateway| subnet.contains(*gateway))
-            .collect();
-        if let [a, b, ..] = inside.as_slice() {
-            fields.problem(
-                "gateway",
-                format!("{a} and {b} are both in {subnet}: keep one"),
-            );
+        let mut inside = gateways.iter().filter(|gateway| subnet.contains(*gateway));
+        if let (Some(a), Some(b)) = (inside.next(), inside.next()) {
+            let text = format!("{a} and {b} are both in {subnet}: keep one");
+            fields.problem("gateway", text);
         }
     }
 }

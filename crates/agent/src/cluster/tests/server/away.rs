@@ -3,7 +3,7 @@
 use super::admin::in_namespace;
 use super::relay::Relay;
 use super::{TestNode, report, server, until};
-use crate::cluster::{ClaimError, ClaimRequest};
+use crate::cluster::{ClaimError, ClaimRequest, network_ref};
 use ipnet::IpNet;
 use plexus_core::resolve::{NetworkObject, Objects};
 use serde_json::json;
@@ -17,11 +17,11 @@ fn claim(node: &TestNode, network: &NetworkObject) -> Result<IpNet, ClaimError> 
         exclude: Vec::new(),
         block_length: Some(26),
     };
-    node.cluster.claim(ClaimRequest {
-        network,
-        subnet: &subnet,
+    node.cluster.claim(&ClaimRequest {
+        network: network_ref(network),
+        subnet,
         containing: None,
-        have: &[],
+        have: Vec::new(),
         ask: false,
         until: Instant::now() + Duration::from_secs(60),
     })

@@ -2,7 +2,7 @@
 
 use super::admin::BLOCKS;
 use super::{BlockUse, TestNode, server, until};
-use crate::cluster::{ClaimError, ClaimRequest};
+use crate::cluster::{ClaimError, ClaimRequest, network_ref};
 use ipnet::IpNet;
 use plexus_api::cni::BlockSubnet;
 use plexus_api::objects::BlockSpec;
@@ -28,11 +28,11 @@ fn claim(
     containing: Option<&str>,
     have: &[IpNet],
 ) -> Result<IpNet, ClaimError> {
-    node.cluster.claim(ClaimRequest {
-        network,
-        subnet: &subnet("10.7.0.0/25"),
+    node.cluster.claim(&ClaimRequest {
+        network: network_ref(network),
+        subnet: subnet("10.7.0.0/25"),
         containing: containing.map(|address| address.parse().unwrap()),
-        have,
+        have: have.to_vec(),
         ask: false,
         until: Instant::now() + Duration::from_secs(60),
     })
@@ -132,7 +132,7 @@ fn a_block_in_use_comes_back_and_says_how_full_it_is() {
     let node = TestNode::again(&admin.kubeconfig, &n1, directory, hooks).synced();
     until("that it is lost", || {
         let lost = node.cluster.lost_blocks();
-        lost.iter().any(|lost| lost.owner == "elsewhere")
+        lost.get(&name).is_some_and(|owner| owner == "elsewhere")
     });
     assert!(node.cluster.blocks(&uid).own.is_empty());
     until("an Event about it", || {

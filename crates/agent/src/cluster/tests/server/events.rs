@@ -2,6 +2,7 @@
 
 use super::admin::{Admin, nads, pods};
 use super::{TestNode, report, server, until};
+use crate::cluster::Subject;
 use serde_json::{Value, json};
 
 fn events(admin: &Admin, namespace: &str, object: &str, reason: &str) -> Vec<Value> {
@@ -26,7 +27,8 @@ fn failures_and_edits_without_effect_are_told_once() {
         json!({"k8s.v1.cni.cncf.io/networks": "a"}),
     );
     for _ in 0..3 {
-        node.cluster.failed(&pod, "network team/b: no such network");
+        let text = "network team/b: no such network";
+        node.cluster.event(Subject::pod(&pod), "FailedAttach", text);
         std::thread::sleep(std::time::Duration::from_millis(300));
     }
     until("one Event, three times", || {

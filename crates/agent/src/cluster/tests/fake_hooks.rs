@@ -1,10 +1,10 @@
 //! What an agent would answer about its pods, its pools and its journal, for the tests of the API side: the one
 //! stand-in for all of them.
 
-use super::report::{
+use crate::cluster::report::{
     Attached, BlockUse, Change, ClusterOptions, Hooks, Journaled, PartRequest, RecordOutcome,
 };
-use super::shared::Shared;
+use crate::cluster::shared::Shared;
 use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
 use plexus_core::ipam::{Donation, NodeBlocks, Pools};
@@ -14,23 +14,23 @@ use std::sync::{Arc, Mutex};
 
 /// An agent that keeps everything in memory.
 #[derive(Default)]
-pub(super) struct FakeHooks {
+pub(in crate::cluster) struct FakeHooks {
     /// The pods that are attached.
-    pub(super) pods: Mutex<Vec<Attached>>,
+    pub(in crate::cluster) pods: Mutex<Vec<Attached>>,
     /// Blocks, and how many of their addresses are in use beside those of the pools.
-    pub(super) usage: Mutex<Vec<BlockUse>>,
+    pub(in crate::cluster) usage: Mutex<Vec<BlockUse>>,
     /// How often something has changed.
-    pub(super) changes: AtomicUsize,
+    pub(in crate::cluster) changes: AtomicUsize,
     /// Its pools.
-    pub(super) pools: Mutex<Pools>,
+    pub(in crate::cluster) pools: Mutex<Pools>,
     /// What the journal would have.
-    pub(super) donations: Mutex<Vec<Donation>>,
+    pub(in crate::cluster) donations: Mutex<Vec<Donation>>,
     /// What is answered whether addresses are in use, if not what the pools and `usage` say.
-    pub(super) in_use: Mutex<Option<Option<bool>>>,
+    pub(in crate::cluster) in_use: Mutex<Option<Option<bool>>>,
 }
 
 /// Node `n1` of an API server that never answers.
-pub(super) fn shared(
+pub(in crate::cluster) fn shared(
     runtime: &tokio::runtime::Runtime,
     directory: &Path,
     hooks: &Arc<FakeHooks>,

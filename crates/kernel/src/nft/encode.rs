@@ -153,7 +153,7 @@ impl Expressions {
     }
 
     /// `udp dport …`
-    pub(crate) fn to_udp_port(self, port: u16) -> Self {
+    pub(crate) fn udp_port(self, port: u16) -> Self {
         self.meta(Meta::L4Proto)
             .is(&[libc::IPPROTO_UDP as u8])
             .destination_port_to(REGISTER)
@@ -184,12 +184,12 @@ impl Expressions {
     }
 
     /// Goes on if what was loaded is anything else.
-    pub(crate) fn is_not(self, value: &[u8]) -> Self {
+    pub(crate) fn differs(self, value: &[u8]) -> Self {
         self.compare(equality(false), value)
     }
 
     /// Goes on if what was loaded is less than this.
-    pub(crate) fn is_less(self, value: &[u8]) -> Self {
+    pub(crate) fn less(self, value: &[u8]) -> Self {
         const LESS: u32 = 2;
         self.compare(LESS, value)
     }
@@ -229,13 +229,13 @@ impl Expressions {
     }
 
     /// `fib saddr . iif oif missing`
-    pub(crate) fn from_foreign_source(self) -> Self {
+    pub(crate) fn foreign_source(self) -> Self {
         const SADDR_IIF_PRESENT: u32 = 1 | 8 | 32;
         self.fib(1, SADDR_IIF_PRESENT).is(&[0; 4])
     }
 
     /// `fib daddr type local`
-    pub(crate) fn to_local_address(self) -> Self {
+    pub(crate) fn local_address(self) -> Self {
         const DADDR: u32 = 2;
         const LOCAL: u32 = 2;
         self.fib(3, DADDR).is(&LOCAL.to_ne_bytes())
@@ -265,7 +265,7 @@ impl Expressions {
         let loaded = Attributes::default().number(1, REGISTER).number(2, key);
         self.add("ct", loaded)
             .masked(&bits.to_ne_bytes())
-            .is_not(&[0; 4])
+            .differs(&[0; 4])
     }
 
     pub(crate) fn accept(self) -> Self {

@@ -121,7 +121,7 @@ fn chains() -> [Chain; 3] {
     let between = in_group(from_router, Meta::OifGroup, ROUTER);
     let sources = DesiredRule::new(
         "plexus: pods send from their own addresses",
-        checked.from_foreign_source().drop(),
+        checked.foreign_source().drop(),
     );
     let between = DesiredRule::new("plexus: networks do not meet on the node", between.drop());
     [
@@ -190,20 +190,20 @@ fn tunnel_chains() -> [Chain; 3] {
 fn of_others() -> DesiredRule {
     const VNI: u32 = 12;
     let [_, first @ ..] = FIRST_VNI.to_be_bytes();
-    let tunnels = Expressions::default().to_udp_port(VXLAN_PORT);
-    let below = tunnels.payload(Header::Transport, VNI, 3).is_less(&first);
+    let tunnels = Expressions::default().udp_port(VXLAN_PORT);
+    let below = tunnels.payload(Header::Transport, VNI, 3).less(&first);
     DesiredRule::new("plexus: tunnels of others are left alone", below.accept())
 }
 
 /// `udp dport 4789 ip saddr @peers4 … drop`
 fn drop_if(comment: &str, conditions: &[Condition], family: Family) -> DesiredRule {
     let set = peers::name(family);
-    let mut packets = Expressions::of_family(family).to_udp_port(VXLAN_PORT);
+    let mut packets = Expressions::of_family(family).udp_port(VXLAN_PORT);
     for condition in conditions {
         packets = match *condition {
             Condition::Peer(end) => packets.address(family, end).in_set(set, true),
             Condition::Stranger(end) => packets.address(family, end).in_set(set, false),
-            Condition::WrongLink => packets.from_foreign_source(),
+            Condition::WrongLink => packets.foreign_source(),
         };
     }
     DesiredRule::new(format!("{comment} ({family})"), packets.drop())

@@ -25,7 +25,7 @@ fn chains(router: &Router) -> [Chain; 4] {
         let from_pods = Expressions::default().meta(Meta::IifName).is(b"px");
         sources.push(DesiredRule::new(
             "plexus: pods send from their own addresses",
-            from_pods.from_foreign_source().drop(),
+            from_pods.foreign_source().drop(),
         ));
         sources.extend(from_other_nodes(router));
     }
@@ -66,7 +66,7 @@ fn from_other_nodes(router: &Router) -> impl Iterator<Item = DesiredRule> {
     });
     let others = DesiredRule::new(
         "plexus: other nodes send from their blocks",
-        from_vxlan().from_foreign_source().drop(),
+        from_vxlan().foreign_source().drop(),
     );
     subnets.chain([others])
 }

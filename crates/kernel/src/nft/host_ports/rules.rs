@@ -30,7 +30,7 @@ fn from_elsewhere() -> Vec<DesiredRule> {
                 Family::V6 => packets.in_net(End::Destination, LOOPBACK6, false),
             };
             let comment = format!("plexus: {family} ports of {of}");
-            rules.push(lead(comment, packets.to_local_address(), family, kind));
+            rules.push(lead(comment, packets.local_address(), family, kind));
         }
     }
     rules
@@ -94,7 +94,7 @@ fn register_after_address(family: Family) -> u32 {
 fn never_loopback((end, which): (End, &str)) -> DesiredRule {
     let packets = Expressions::of_family(Family::V4)
         .meta(Meta::IifName)
-        .is_not(b"lo\0")
+        .differs(b"lo\0")
         .in_loopback(end, true);
     let comment = format!("plexus: nobody else's {which} is the loopback");
     DesiredRule::new(comment, packets.drop())

@@ -51,12 +51,7 @@ impl Refusal for ResolveError {
             }
             ResolveError::AmbiguousProject {
                 name, namespace, ..
-            } => {
-                return format!(
-                    "name the namespace: {namespace}/{name} in {PLEXUS_NETWORKS}, or the project {namespace}"
-                )
-                .into();
-            }
+            } => return either_namespace(namespace, name).into(),
             ResolveError::Neither(_) => "create it, or write a provider into the configuration",
             ResolveError::NoNamesake(_) => {
                 "the controller makes it from opencontrail.org/cidr: is it running, has the definition that annotation, and what do its Events say?"
@@ -123,4 +118,10 @@ impl Refusal for ResolveError {
             _ => None,
         }
     }
+}
+
+fn either_namespace(namespace: &str, name: &str) -> String {
+    format!(
+        "name the namespace: {namespace}/{name} in {PLEXUS_NETWORKS}, or the project {namespace}"
+    )
 }

@@ -8,7 +8,7 @@ use crate::nft::host_ports::loopback;
 use crate::node_side::lock;
 use crate::observe::{addresses_of, link_by_name, links};
 use crate::{NetlinkError, NodeSide, Socket, address, bridge, fabric, link, nft, router};
-use plexus_core::plan;
+use plexus_core::plan::{self, ObservedLink};
 use plexus_types::IfName;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -131,8 +131,12 @@ fn remove_bridge(
         return Ok(Bridge::Left("somebody else made it"));
     }
     let all = links(socket)?;
-    if all.iter().any(|port| port.master == Some(found.index)) {
-        return Ok(Bridge::Left("it has ports that are not ours"));
+    let is_on_it = |one: &ObservedLink| {
+        let stacked = one.parent == Some(found.index) && !one.parent_elsewhere;
+        one.master == Some(found.index) || stacked
+    };
+    if all.iter().any(is_on_it) {
+        return Ok(Bridge::Left("it has ports or links that are not ours"));
     }
     let request = link::delete(name.as_str(), found.index);
     socket.batch(effect!("netlink.bridge-delete"), &[request])?;

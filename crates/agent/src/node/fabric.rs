@@ -6,6 +6,7 @@ use crate::agent::Agent;
 use crate::background::task::Run;
 use crate::cluster::Cluster;
 use crate::failure;
+use crate::journal::{AttachmentRecord, Record};
 use crate::sync::lock;
 use plexus_api::cni::Error;
 use plexus_core::fabric;
@@ -13,7 +14,8 @@ use plexus_core::plan::{Bridge, NodePlan, Router};
 use plexus_core::resolve;
 use plexus_core::resolve::CLUSTER_DEFAULT;
 use plexus_kernel::nft;
-use plexus_types::{NetworkName, RouterName};
+use plexus_types::{IfName, NetworkName, RouterName};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
@@ -149,9 +151,23 @@ impl Agent {
         let Ok(Some(stored)) = self.stored_if_readable() else {
             return;
         };
-        for (used, _) in stored.iter().flat_map(|one| one.record.node_plans()) {
-            over.remove(&used);
+        for (one, native) in stored.iter().flat_map(|one| one.record.natives()) {
+            over.remove(&native.node.kept_as(&one.network));
+            // What an earlier agent journaled, or was adopted, does not say that it is of an object.
+            over.remove(&one.network);
         }
+        // The kernel would take the links on a bridge along, also those in pods, which are not seen from here.
+        let is_parent = |bridge: &Bridge| {
+            stored
+                .iter()
+                .any(|one| names_link(&one.record, &bridge.name))
+        };
+        over.retain(|network| {
+            let plans = self.node_state.lock();
+            !plans
+                .get(network)
+                .is_some_and(|plan| plan.bridges.iter().any(is_parent))
+        });
         for network in over {
             match self.remove_node_plan(&network) {
                 Ok((rules, bridges)) => tracing::info!(
@@ -171,6 +187,9 @@ impl Agent {
     /// which bridges and addresses.
     fn remove_node_plan(&self, network: &NetworkName) -> Result<(usize, String), String> {
         let journal = self.journal().map_err(|error| error.to_string())?;
+        if !journal.quarantined_networks().is_empty() {
+            return Err("what another network has on the node cannot be read in the journal: it may share a bridge with this one".to_owned());
+        }
         let known_plans = self.node_state.lock().clone();
         let others = known_plans.iter().filter(|(name, _)| *name != network);
         let others: Vec<Bridge> = others.flat_map(|(_, plan)| plan.bridges.clone()).collect();
@@ -239,4 +258,19 @@ impl Agent {
         let routers = plans.flat_map(|(_, plan)| &plan.routers);
         Some(routers.map(|router| router.name.clone()).collect())
     }
+}
+
+/// Whether a record's links are on a link of the node, or a plugin's configuration names it.
+fn names_link(record: &Record, name: &IfName) -> bool {
+    let mut on_it = record.links().filter_map(|link| link.kind.stacked());
+    let mut plugins = record
+        .attachments
+        .iter()
+        .filter_map(AttachmentRecord::plugins);
+    let is_named = |plugin: &Map<String, Value>| {
+        let mut values = plugin.values().filter_map(Value::as_str);
+        values.any(|value| value == name.as_str())
+    };
+    on_it.any(|stacked| stacked.parent.name == *name)
+        || plugins.any(|run| run.plugins.iter().any(is_named))
 }

@@ -72,7 +72,9 @@ fn a_network_that_is_gone_leaves_no_bridge_and_no_gateway() {
     ns.sh("ip link set port0 master br0");
     assert_eq!(gone(&two, std::slice::from_ref(&theirs)).len(), 2);
     assert_eq!(addresses("br0"), "");
-    ns.sh("ip link set port0 nomaster");
+    ns.sh("ip link set port0 nomaster; ip link add link br0 name on0 type macvlan");
+    assert_eq!(gone(&two, std::slice::from_ref(&theirs)), [""; 0]);
+    ns.sh("ip link show on0 && ip link del on0");
     assert_eq!(gone(&two, std::slice::from_ref(&theirs)), ["bridge br0"]);
     assert_eq!(gone(&two, &[]), [""; 0]);
     // A bridge that we did not make stays as it is.

@@ -158,12 +158,20 @@ pub(super) fn nad_size(wire: &NadWire) -> usize {
     let config = wire.spec.get("config").and_then(Value::as_str);
     let annotations = wire.metadata.annotations.iter().flatten();
     let annotations: usize = annotations.map(|(key, text)| key.len() + text.len()).sum();
-    config.map_or(0, str::len) + annotations
+    config.map_or(0, str::len) + annotations + owners_size(&wire.metadata)
 }
 
 /// The same of a Network.
 pub(super) fn network_size(wire: &NetworkWire) -> usize {
-    serde_json::to_string(&wire.spec).map_or(0, |text| text.len())
+    let spec = serde_json::to_string(&wire.spec).map_or(0, |text| text.len());
+    spec + owners_size(&wire.metadata)
+}
+
+fn owners_size(meta: &ObjectMeta) -> usize {
+    let owners = meta.owner_references.iter().flatten();
+    owners
+        .map(|one| one.api_version.len() + one.name.len() + one.uid.len())
+        .sum()
 }
 
 /// What stands for a spec that is not kept.

@@ -74,7 +74,7 @@ pub(super) trait Kind: Send + Sync + 'static {
 
 /// Objects whose users may write a megabyte into each: a page of so many is read at once.
 fn large() -> ListParams {
-    ListParams::default().limit(10)
+    ListParams::default().limit(50)
 }
 
 /// One object is another now.
@@ -143,10 +143,15 @@ impl Kind for Networks {
     fn select(_: &str) -> ListParams {
         large()
     }
+    fn trim(wire: &mut NetworkWire) {
+        cached::trim(wire.meta_mut(), false);
+        wire.metadata.finalizers = None;
+    }
     fn size(wire: &NetworkWire) -> usize {
         cached::network_size(wire)
     }
     fn leave_out(wire: &mut NetworkWire, why: &str) {
+        wire.metadata.owner_references = None;
         wire.spec = cached::spec_left_out(why);
     }
 
@@ -186,11 +191,16 @@ impl Kind for Nads {
     fn select(_: &str) -> ListParams {
         large()
     }
+    fn trim(wire: &mut NadWire) {
+        cached::trim(wire.meta_mut(), false);
+        wire.metadata.finalizers = None;
+    }
     fn size(wire: &NadWire) -> usize {
         cached::nad_size(wire)
     }
     fn leave_out(wire: &mut NadWire, why: &str) {
         wire.metadata.annotations = None;
+        wire.metadata.owner_references = None;
         wire.spec = cached::spec_left_out(why);
     }
 

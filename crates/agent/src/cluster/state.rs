@@ -72,11 +72,14 @@ impl<T> Store<T> {
 
     /// How many bytes users have written in all objects but one.
     pub(super) fn size_of_others(&self, key: &str) -> usize {
-        let own = self.sizes.get(key).copied().unwrap_or_default();
-        self.sizes.values().sum::<usize>() - own
+        self.sizes.values().sum::<usize>() - self.size(key)
     }
 
-    /// How many are kept of an object now.
+    /// How many are kept of an object.
+    pub(super) fn size(&self, key: &str) -> usize {
+        self.sizes.get(key).copied().unwrap_or_default()
+    }
+
     pub(super) fn set_size(&mut self, key: &str, size: usize) {
         match size {
             0 => self.sizes.remove(key),

@@ -134,10 +134,19 @@ async fn until_error<K: Kind>(
             Ok(Event::Init) => (fresh, size) = (Some(BTreeMap::new()), 0),
             Ok(Event::InitApply(wire)) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
-                let known = K::store(&mut shared.state_mut()).get(&key);
-                let read = read::<K>(wire, known.as_deref(), size);
+                let (known, kept, own) = {
+                    let mut state = shared.state_mut();
+                    let store = K::store(&mut state);
+                    (
+                        store.get(&key),
+                        store.size_of_others(&key),
+                        store.size(&key),
+                    )
+                };
+                // What is kept stays kept, whatever comes before it in the list.
+                let read = read::<K>(wire, known.as_deref(), kept + size);
                 if let (Some(fresh), Some(read)) = (&mut fresh, read) {
-                    size += read.size.unwrap_or_default();
+                    size += read.size.unwrap_or(own).saturating_sub(own);
                     let same = known.is_some_and(|known| *known == read.cached);
                     fresh.insert(key, (origin, (!same).then_some(read)));
                 }
@@ -277,7 +286,10 @@ fn text_of(error: &WatchError) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::kinds::{Nads, Networks};
+    use super::super::tests::fake_hooks::{FakeHooks, shared};
+    use super::super::wire::NadWire;
     use super::*;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use plexus_core::resolve::MAX_KEPT_CONFIG;
     use serde_json::{Value, json};
 
@@ -347,5 +359,52 @@ mod tests {
         let row = serde_json::from_str(&read_first.body.unwrap()).unwrap();
         let again = read::<Networks>(row, None, 0).unwrap();
         assert_eq!(again.cached.unusable, Some(why));
+    }
+
+    /// Whoever writes most, in the namespace that is listed first, takes nothing away from those that are there.
+    #[test]
+    fn what_is_kept_stays_kept_when_all_is_listed_again() {
+        let directory = std::env::temp_dir().join(format!("plexus-kept-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        let shared = shared(&runtime, &directory, &Arc::new(FakeHooks::default()));
+        let full = MAX_KEPT / MAX_KEPT_CONFIG;
+        let large = json!({"config": "x".repeat(MAX_KEPT_CONFIG)});
+        let listed = |numbers: std::ops::Range<usize>| {
+            let objects = numbers.map(|number| Event::InitApply(wire(number, &large)));
+            let events = [Event::Init].into_iter().chain(objects);
+            let events: Vec<_> = events.chain([Event::InitDone]).map(Ok).collect();
+            let mut events = futures::stream::iter(events).boxed();
+            let ended = runtime.block_on(until_error::<Nads>(&shared, &mut events));
+            assert!(ended.is_none());
+        };
+        let usable = |number: usize| {
+            let nad = Nads::store(&mut shared.state_mut()).get(&format!("a/n{number}"));
+            nad.is_some_and(|nad| nad.unusable.is_none())
+        };
+        listed(full..2 * full);
+        listed(0..2 * full);
+        assert!((full..2 * full).all(usable));
+        assert!(!(0..full).any(usable));
+        let _ = std::fs::remove_dir_all(&directory);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_not_kept() {
+        let mut wire: NadWire = wire(1, &json!({"config": "{}"}));
+        let text = "x".repeat(MAX_KEPT_CONFIG);
+        wire.metadata.finalizers = Some(vec![format!("a.example/{text}")]);
+        let read_once = read::<Nads>(wire.clone(), None, 0).unwrap();
+        assert!(read_once.body.unwrap().len() < 512);
+        assert_eq!(read_once.cached.unusable, None);
+        wire.metadata.owner_references = Some(vec![OwnerReference {
+            kind: "NetworkAttachmentDefinition".to_owned(),
+            name: text,
+            ..OwnerReference::default()
+        }]);
+        let read_again = read::<Nads>(wire, None, 0).unwrap();
+        assert!(read_again.body.unwrap().len() < 512);
+        assert!(read_again.cached.unusable.is_some());
     }
 }

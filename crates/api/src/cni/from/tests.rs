@@ -188,6 +188,73 @@ fn a_pod_gets_from_static_only_what_the_network_offers() {
     assert!(error.msg.contains("capabilities.ips"), "{error}");
 }
 
+/// Every plugin of a list gets the pod's `cni-args`, and plugins in Go read `ips` there in any case.
+#[test]
+fn no_spelling_and_no_list_gets_a_pod_other_addresses_of_static() {
+    let fixed = json!({"type": "static", "addresses": [{"address": "10.1.0.5/16"}]});
+    let (takes, none) = (json!({"ips": true}), json!({}));
+    let first = |takes: &Value| json!({"type": "sriov", "capabilities": takes, "ipam": fixed});
+    let lists = |takes: &Value| {
+        let tuning = json!({"type": "tuning"});
+        [
+            first(takes),
+            json!({"plugins": [first(takes)]}),
+            json!({"plugins": [first(takes), tuning]}),
+            json!({"plugins": [tuning, first(takes)]}),
+            json!({"type": "macvlan", "capabilities": takes, "ipam": fixed}),
+        ]
+    };
+    for key in ["ips", "IPS", "Ips", "ip\u{17f}"] {
+        let asked = |ips: Value| json!({"cni-args": {key: ips}});
+        for written in lists(&takes) {
+            let error = config(written.clone(), asked(json!(["10.99.0.1/8"]))).unwrap_err();
+            let cause = "ipam.addresses: 10.99.0.1 is asked for by the pod";
+            assert!(error.msg.contains(cause), "{key} {written}: {error}");
+            for unreadable in [json!("10.1.9.9/16"), json!(["x"])] {
+                let error = config(written.clone(), asked(unreadable)).unwrap_err();
+                assert!(
+                    error.msg.contains("args.cni.ips"),
+                    "{key} {written}: {error}"
+                );
+            }
+            let within = config(written.clone(), asked(json!(["10.1.9.9/16"])));
+            assert!(within.is_ok(), "{key} {written}: {within:?}");
+        }
+        for written in lists(&none) {
+            let error = config(written.clone(), asked(json!(["10.1.9.9/16"]))).unwrap_err();
+            assert!(
+                error.msg.contains("capabilities.ips"),
+                "{key} {written}: {error}"
+            );
+        }
+    }
+    // A plugin that is not `static` may mean something else by it.
+    let other = json!({"plugins": [{"type": "sriov"}, {"type": "tuning"}]});
+    assert!(config(other, json!({"cni-args": {"ips": "pool-a"}})).is_ok());
+}
+
+/// Whoever writes the network chooses its addresses, whatever it offers to pods.
+#[test]
+fn static_gives_what_the_network_itself_asks_for() {
+    let fixed = json!({"type": "static", "addresses": [{"address": "10.1.0.5/16"}]});
+    let own = json!({"cni": {"ips": ["10.99.0.1/8"]}});
+    let macvlan = json!({"type": "macvlan", "master": "eth1", "args": own, "ipam": fixed});
+    let network = config(macvlan.clone(), json!({})).unwrap();
+    let Some(Ipam::Static(found)) = &native(&network).ipam else {
+        panic!("{network:?}");
+    };
+    assert_eq!(found.addresses[0].address.to_string(), "10.99.0.1/8");
+    let sriov = json!({"type": "sriov", "args": own, "ipam": fixed});
+    let list = json!({"plugins": [sriov, {"type": "tuning"}]});
+    for written in [sriov, list] {
+        let network = config(written, json!({"cni-args": {"colour": "blue"}})).unwrap();
+        let ips = &chain(&network).plugins[0]["args"]["cni"]["ips"];
+        assert_eq!(*ips, json!(["10.99.0.1/8"]));
+    }
+    let error = config(macvlan, json!({"cni-args": {"ips": ["10.1.9.9/16"]}})).unwrap_err();
+    assert!(error.msg.contains("capabilities.ips"), "{error}");
+}
+
 #[test]
 fn arguments_of_the_pod() {
     let macvlan = json!({"type": "macvlan", "args": {"cni": {"mac": "02:00:00:00:00:02"}}});

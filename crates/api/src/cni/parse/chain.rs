@@ -120,7 +120,7 @@ fn spelled(
 }
 
 /// Whether Go's `encoding/json` takes one key for the other. Outside ASCII, two letters fold to ASCII ones.
-fn go_folds(known: &str, key: &str) -> bool {
+pub(super) fn go_folds(known: &str, key: &str) -> bool {
     let fold = |letter: char| match letter {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',

@@ -1,10 +1,10 @@
 //! What is asked for one container: `runtimeConfig`, `args.cni` and CNI_ARGS, in this order of
 //! precedence.
 
-use super::{leaves_it_to_the_cluster, port_mappings};
-use crate::Fields;
+use super::{chain, leaves_it_to_the_cluster, port_mappings};
 use crate::cni::{Args, POD_ANNOTATIONS, Runtime, Version};
 use crate::pod::{ANNOTATIONS, NetworkSelection};
+use crate::{Fields, Problems};
 use plexus_types::Mac;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub(crate) struct RuntimeRequest {
     pub(super) runtime_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) args_ips: Vec<(IpAddr, Option<u8>)>,
     pub(super) env_ips: Vec<(IpAddr, Option<u8>)>,
+    /// Those of them that a pod asks for, and not whoever wrote the network.
+    pub(super) pod_ips: PodIps,
     pub(super) gateways: Vec<IpAddr>,
     pub(crate) mac: Option<Mac>,
     /// The device that the runtime names, if the network declares that it takes it.
@@ -40,11 +42,18 @@ impl RuntimeRequest {
     pub(super) fn read(fields: &mut Fields<'_>, version: Version, args: &Args) -> (Self, Runtime) {
         let runtime = runtime(fields);
         let cni_args = fields.object("args", args_section).unwrap_or_default();
+        let of_pod = args.pod_name.is_some();
+        // Whoever delegates a pod's call to us adds the pod's `cni-args` to those of the network.
+        let sent = fields.value("args").and_then(|args| args.get("cni"));
+        let sent = sent.and_then(Value::as_object);
+        let asked = || PodIps::read(&runtime.ips, sent.unwrap_or(&Map::new()), fields);
+        let pod_ips = if of_pod { asked() } else { PodIps::default() };
         let request = Self {
             version,
             runtime_ips: runtime.ips.clone(),
             args_ips: cni_args.ips,
             env_ips: args.ips.clone(),
+            pod_ips,
             gateways: args.gateways.clone(),
             mac: runtime.mac.or(cni_args.mac).or(args.mac),
             device_id: device_id(&runtime),
@@ -52,7 +61,7 @@ impl RuntimeRequest {
             args: fields.value("args").cloned(),
             unknown: cni_args.unknown,
             has_subnets: false,
-            of_pod: args.pod_name.is_some(),
+            of_pod,
             declares_ips: false,
         };
         (request, runtime)
@@ -64,6 +73,7 @@ impl RuntimeRequest {
         Self {
             runtime_ips: selection.ips.clone(),
             args_ips: cni_args.ips,
+            pod_ips: PodIps::read(&selection.ips, &selection.cni_args, fields),
             mac: selection.mac.or(cni_args.mac),
             device_id: selection.device_id.clone(),
             unknown: cni_args.unknown,
@@ -77,6 +87,37 @@ impl RuntimeRequest {
         let origins = [&self.runtime_ips, &self.args_ips, &self.env_ips];
         let first = origins.into_iter().find(|ips| !ips.is_empty());
         first.map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The addresses that a pod asks for, by every way in which a plugin may read them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PodIps {
+    pub(super) all: Vec<(IpAddr, Option<u8>)>,
+    /// Why more of them cannot be read.
+    pub(super) problems: Problems,
+}
+
+impl PodIps {
+    /// Plugins in Go read `ips` of `args.cni` without regard to case: whoever writes `IPS` asks for addresses too.
+    /// `fields` are the network's.
+    fn read(
+        sent: &[(IpAddr, Option<u8>)],
+        cni_args: &Map<String, Value>,
+        fields: &Fields<'_>,
+    ) -> Self {
+        let mut ips = Self {
+            all: sent.to_vec(),
+            problems: Problems::default(),
+        };
+        let asked = cni_args.iter();
+        for (_, value) in asked.filter(|(key, _)| chain::go_folds("ips", key)) {
+            let one = Map::from_iter([("ips".to_owned(), value.clone())]);
+            let mut read = Fields::new(&one, fields.path_of("args.cni"));
+            ips.all.append(&mut read.parsed_list("ips"));
+            ips.problems.0.extend(read.finish().0);
+        }
+        ips
     }
 }
 

@@ -46,12 +46,9 @@ pub(crate) fn check_pod(fields: &mut Fields<'_>, request: &RuntimeRequest) {
         return;
     };
     let declared = common::capabilities(fields).iter().any(|name| name == IPS);
-    let asked: Vec<_> = request
-        .runtime_ips
-        .iter()
-        .chain(&request.args_ips)
-        .collect();
-    if asked.is_empty() {
+    let asked = &request.pod_ips;
+    fields.absorb(asked.problems.clone());
+    if asked.all.is_empty() {
         return;
     }
     if !declared && !request.declares_ips {
@@ -62,7 +59,7 @@ pub(crate) fn check_pod(fields: &mut Fields<'_>, request: &RuntimeRequest) {
     let written = written.into_iter().flatten();
     let subnets = written.filter_map(|one| one.get("address")?.as_str()?.parse::<IpNet>().ok());
     let subnets: Vec<IpNet> = subnets.collect();
-    for (ip, length) in asked {
+    for (ip, length) in &asked.all {
         let whole = Family::of(*ip).bits();
         let net = IpNet::new(*ip, length.unwrap_or(whole));
         if !net.is_ok_and(|net| subnets.iter().any(|subnet| subnet.contains(&net))) {

@@ -274,6 +274,8 @@ fn static_gives_a_pod_only_what_the_network_offers() {
         |ip: &str| json!({"args": {"cni": {"ips": [ip]}}, "capabilities": {"ips": true}});
     let refused = |extra: Value| parse_with(&ipam, &extra, pod).unwrap_err();
     assert!(refused(args("10.0.0.7/24")).contains("capabilities.ips"));
+    let other_case = json!({"args": {"cni": {"IPS": ["10.0.0.7/24"]}}});
+    assert!(refused(other_case).contains("capabilities.ips"));
     assert!(refused(declared("10.0.3.7/24")).contains("in the subnet of none"));
     assert_eq!(
         statics(&ipam, &declared("10.0.0.7/24"), pod),

@@ -4,6 +4,7 @@ use super::effective::effective;
 use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, provider};
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::ipam::{every_block_subnet, every_subnet};
+use crate::resolve::CLUSTER_DEFAULT;
 use crate::stable::hash64;
 use ipnet::IpNet;
 use plexus_api::cni::Ipam;
@@ -37,10 +38,12 @@ pub fn node_plan(spec: &NativeSpec, assigned: &Assigned, facts: &Facts) -> NodeP
     })
 }
 
-/// Whose it is that a network keeps on the node. A Network is called `<namespace>.<name>`, and anybody may call a
-/// configuration so: what such a one keeps is under another name, which no Network can have.
+/// Whose it is that a network keeps on the node. A Network is called `<namespace>.<name>`, the cluster's own network may
+/// be `cluster-default`, and anybody may call a configuration so: what such a one keeps is under another name, which
+/// neither can have.
 fn kept_as(network: &NetworkName, of_object: bool) -> NetworkName {
-    if of_object || !network.as_str().contains('.') {
+    let name = network.as_str();
+    if of_object || !(name.contains('.') || name == CLUSTER_DEFAULT) {
         return network.clone();
     }
     let named = |what: &str| NetworkName::new(&format!("config..{what}"));
@@ -159,7 +162,7 @@ pub(super) fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
 #[cfg(test)]
 mod tests {
     use super::super::{Bridge, NodePlan};
-    use super::Masquerade;
+    use super::{CLUSTER_DEFAULT, Masquerade};
 
     fn bridge(name: &str, addresses: &[&str], force_address: bool) -> NodePlan {
         let addresses = addresses.iter().map(|text| text.parse().unwrap()).collect();
@@ -191,13 +194,17 @@ mod tests {
     #[test]
     fn a_configuration_is_never_taken_for_a_network() {
         let long = "x.".repeat(100);
-        let objects = ["team-a.blue", &long].map(|name| (name, true));
-        let configs = ["team-a.blue", "config..team-a.blue", "blue", &long];
-        let all = configs.into_iter().map(|name| (name, false)).chain(objects);
+        let objects = ["team-a.blue", CLUSTER_DEFAULT, &long].map(|name| (name, true));
+        let taken = ["team-a.blue", CLUSTER_DEFAULT, &long];
+        let kept = ["config..team-a.blue", "config..cluster-default"];
+        let configs = [&taken[..], &kept, &["blue"]].concat();
+        let configs = configs.into_iter().map(|name| (name, false));
+        let all: Vec<_> = configs.chain(objects).collect();
         let kept: std::collections::BTreeSet<_> = all
-            .map(|(name, of_object)| super::kept_as(&name.parse().unwrap(), of_object))
+            .iter()
+            .map(|(name, of_object)| super::kept_as(&name.parse().unwrap(), *of_object))
             .collect();
-        assert_eq!(kept.len(), configs.len() + objects.len(), "{kept:?}");
+        assert_eq!(kept.len(), all.len(), "{kept:?}");
     }
 
     #[test]

@@ -163,7 +163,10 @@ fn delegate(
         return Err(fault(format!("{PATH}.plugins"), text));
     }
     config.remove("cniVersion");
-    nad::read(name, &config, version, selection, PATH)
+    let mut parsed = nad::read(name, &config, version, selection, PATH)?;
+    // One that has another name in `config` is called as any configuration may be.
+    parsed.network.of_object = parsed.network.name == *name;
+    Ok(parsed)
 }
 
 fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {

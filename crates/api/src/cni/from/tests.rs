@@ -486,6 +486,39 @@ fn other_providers() {
     assert_eq!(chain(&network).version.as_str(), "0.4.0");
 }
 
+/// What a Network keeps on the node goes with it, also if its plugin is one that we do ourselves.
+#[test]
+fn a_delegate_that_is_native_is_of_its_object() {
+    let of_object = |config: Value| {
+        let network = from_spec(json!({"provider": "delegate", "config": config}), json!({}));
+        let network = network.unwrap();
+        assert!(matches!(network.backend, NetworkBackend::Native(_)));
+        let spec = spec(json!({"provider": "delegate", "config": config}));
+        let parsed = ParsedNetwork::of_spec(&name(), &spec, &facts()).unwrap();
+        let asked = parsed.with_request(&selection(json!({}))).unwrap();
+        assert_eq!(
+            asked.of_object, network.of_object,
+            "read once and with a request"
+        );
+        network.of_object
+    };
+    let pool = json!({"type": "host-local", "subnet": "10.0.0.0/24"});
+    let bridge = json!({"type": "bridge", "bridge": "br7", "isGateway": true, "ipam": pool});
+    assert!(of_object(bridge.clone()));
+    assert!(of_object(json!({"plugins": [bridge]})));
+    assert!(of_object(over(&bridge, "nad")));
+    // What it calls itself may be another Network's name.
+    assert!(!of_object(over(&bridge, "team-b.blue")));
+    // Nobody's but the configuration's own.
+    assert!(!config(over(&bridge, "nad"), json!({})).unwrap().of_object);
+}
+
+fn over(config: &Value, name: &str) -> Value {
+    let mut named = config.clone();
+    named["name"] = json!(name);
+    named
+}
+
 #[test]
 fn objects_that_cannot_be_used() {
     let subnets = json!({"a": {"cidr": "10.1.0.0/16"}});

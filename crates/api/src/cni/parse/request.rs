@@ -42,7 +42,8 @@ impl RuntimeRequest {
     pub(super) fn read(fields: &mut Fields<'_>, version: Version, args: &Args) -> (Self, Runtime) {
         let runtime = runtime(fields);
         let cni_args = fields.object("args", args_section).unwrap_or_default();
-        let of_pod = args.pod_name.is_some();
+        // Podman names its containers by K8S_POD_NAME too: only a pod has a namespace.
+        let of_pod = args.pod_namespace.is_some();
         // Whoever delegates a pod's call to us adds the pod's `cni-args` to those of the network.
         let sent = fields.value("args").and_then(|args| args.get("cni"));
         let sent = sent.and_then(Value::as_object);

@@ -282,7 +282,9 @@ fn static_gives_a_pod_only_what_the_network_offers() {
         ["10.0.0.7/24 -"]
     );
     // Whoever is no pod is the machine's administrator.
-    assert_eq!(statics(&ipam, &args("10.0.3.7/24"), ""), ["10.0.3.7/24 -"]);
+    for who in ["", "IgnoreUnknown=1;K8S_POD_NAME=web"] {
+        assert_eq!(statics(&ipam, &args("10.0.3.7/24"), who), ["10.0.3.7/24 -"]);
+    }
 }
 
 #[test]

@@ -40,7 +40,8 @@ pub(super) fn read(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Static 
 }
 
 /// `static` gives whatever address is asked for. So that a pod takes no other's, the network must declare that pods
-/// may ask, and have the address in a subnet of those that it has written down. `fields` are the network's.
+/// may ask, and have the address in a subnet of those that it has written down. `fields` are the network's;
+/// what it declares is read whoever asks.
 pub(crate) fn check_pod(fields: &mut Fields<'_>, request: &RuntimeRequest) {
     let Some(ipam) = section(fields.map()) else {
         return;

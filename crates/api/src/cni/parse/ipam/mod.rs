@@ -21,9 +21,7 @@ pub(super) fn read(
     written: Written,
     request: &RuntimeRequest,
 ) -> Option<Ipam> {
-    if request.of_pod {
-        fixed::check_pod(fields, request);
-    }
+    fixed::check_pod(fields, request);
     let path = fields.path().to_owned();
     let read = |ipam: &mut Fields<'_>| section(ipam, kind, written, &path, request);
     match fields.object("ipam", read)?? {

@@ -88,6 +88,41 @@ fn requests_are_for_the_first_interface() {
     assert!(native(&list[1]).mac.is_none() && native(&list[1]).ips.is_empty());
 }
 
+/// Whether a configuration is right does not depend on who calls, nor on the place of a network.
+#[test]
+fn static_addresses_may_be_declared_for_pods_anywhere() {
+    let entry = |declared: Value, kind: &str, name: &str| {
+        json!({"name": name, "provider": "bridge", "capabilities": declared,
+            "ipam": {"type": kind, "subnet": "10.0.0.0/24"}})
+    };
+    let pod = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web";
+    for who in ["", pod] {
+        let args = Args::parse(who).unwrap();
+        let read = |declared: Value, kind: &str| {
+            let mut list = [
+                entry(declared.clone(), kind, "a"),
+                entry(declared, kind, "b"),
+            ];
+            if kind == "static" {
+                for one in &mut list {
+                    one["ipam"] = json!({"type": kind, "addresses": [{"address": "10.0.0.5/24"}]});
+                }
+            }
+            NetConf::parse(networks(json!(list)).to_string().as_bytes(), &args)
+        };
+        let found = read(json!({"ips": true}), "static");
+        assert!(found.is_ok(), "{who}: {found:?}");
+        for i in 0..2 {
+            let cause = format!("networks[{i}].capabilities.ips: must be true or false");
+            let error = read(json!({"ips": 1}), "static").unwrap_err();
+            assert!(error.msg.contains(&cause), "{who}: {error}");
+            let cause = format!("networks[{i}].capabilities: is not a known key");
+            let error = read(json!({"ips": true}), "host-local").unwrap_err();
+            assert!(error.msg.contains(&cause), "{who}: {error}");
+        }
+    }
+}
+
 #[test]
 fn default_gateways() {
     for (gw, v4, v6) in [

@@ -7,7 +7,8 @@ use plexus_api::objects::{NetworkSpec, NetworkStatus};
 use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::resolve::{
-    NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings, too_large,
+    NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings, nad_size, network_size,
+    too_large,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,6 +193,15 @@ pub fn network_spec(network: &Value) -> Result<NetworkSpec, String> {
     serde_json::from_value(spec).map_err(|error| error.to_string())
 }
 
+/// A Network's spec as nodes have it: they keep none that is too large.
+pub fn kept_spec(network: &Value) -> Result<NetworkSpec, String> {
+    let spec = network.get("spec").unwrap_or(&Value::Null);
+    match too_large(network_size(spec, owners(network))) {
+        Some(why) => Err(why),
+        None => network_spec(network),
+    }
+}
+
 /// A Network's status; what cannot be read of it is absent.
 pub fn network_status(network: &Value) -> NetworkStatus {
     let status = network.get("status").cloned().unwrap_or_default();
@@ -201,13 +211,15 @@ pub fn network_status(network: &Value) -> NetworkStatus {
 /// A NetworkAttachmentDefinition as `core` has it.
 pub fn nad_object(nad: &Value) -> NadObject {
     let config = nad.pointer("/spec/config").and_then(Value::as_str);
+    let annotations = texts(nad, "/metadata/annotations");
+    let unusable = too_large(nad_size(config, &annotations, owners(nad)));
     NadObject {
         namespace: namespace(nad).to_owned(),
         name: name(nad).to_owned(),
         uid: uid(nad),
-        annotations: texts(nad, "/metadata/annotations"),
+        annotations,
         config: config.map(str::to_owned),
-        unusable: config.and_then(|config| too_large(config.len())),
+        unusable,
         parsed: ReadOnce::default(),
     }
 }
@@ -254,7 +266,7 @@ impl<'w> NodeView<'w> {
     fn object(&self, network: &Value) -> NetworkObject {
         let status = network_status(network);
         let going = network.pointer("/metadata/deletionTimestamp").is_some();
-        let (spec, unreadable) = match network_spec(network) {
+        let (spec, unreadable) = match kept_spec(network) {
             Ok(spec) => (spec, None),
             Err(error) => {
                 let why = format!("Failed: its spec cannot be read: {error}");
@@ -383,7 +395,13 @@ pub fn uid(object: &Value) -> String {
 }
 
 fn made_from(network: &Value) -> Option<String> {
-    let mut owners = list(network, "/metadata/ownerReferences").iter();
-    let nad = owners.find(|owner| text(owner, "/kind") == "NetworkAttachmentDefinition")?;
-    Some(text(nad, "/uid").to_owned())
+    let [_, _, uid] = owners(network).next()?;
+    Some(uid.to_owned())
+}
+
+/// The NADs that own an object, each by its API version, name and UID.
+fn owners(object: &Value) -> impl Iterator<Item = [&str; 3]> {
+    let owners = list(object, "/metadata/ownerReferences").iter();
+    let nads = owners.filter(|owner| text(owner, "/kind") == "NetworkAttachmentDefinition");
+    nads.map(|nad| ["/apiVersion", "/name", "/uid"].map(|key| text(nad, key)))
 }

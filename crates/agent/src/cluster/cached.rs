@@ -9,21 +9,16 @@ use plexus_api::objects::{
     BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart, FINALIZER, FROM_LABEL, NetworkSpec,
     NetworkStatus, Phase, PodAttachmentsStatus,
 };
-use plexus_core::resolve::{ANNOTATIONS, NadObject, NetworkObject, PodFacts, ReadOnce};
+pub(super) use plexus_core::resolve::CONFIG_HASH;
+use plexus_core::resolve::{
+    self, ANNOTATIONS, NadObject, NetworkObject, PodFacts, ReadOnce, is_kept, matters_in_nad,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The kubelet's name for a static pod, which CNI has as its UID.
-pub(super) const CONFIG_HASH: &str = "kubernetes.io/config.hash";
 /// What pods have, for people and programs that ask the API.
 pub(super) const NETWORK_STATUS: &str = "k8s.v1.cni.cncf.io/network-status";
-/// Annotations of a NAD that mean something to us.
-const NAD_ANNOTATIONS: [&str; 3] = [
-    "opencontrail.org/",
-    "k8s.v1.cni.cncf.io/",
-    "cni.soracom.io/",
-];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedPod {
@@ -134,13 +129,12 @@ pub(super) fn unreadable_network(
 
 pub(super) fn nad(wire: &NadWire) -> NadObject {
     let annotations = wire.metadata.annotations.iter().flatten();
-    let matters = |key: &str| NAD_ANNOTATIONS.iter().any(|start| key.starts_with(start));
     NadObject {
         namespace: text(wire.metadata.namespace.as_ref()),
         name: text(wire.metadata.name.as_ref()),
         uid: text(wire.metadata.uid.as_ref()),
         annotations: annotations
-            .filter(|(key, _)| matters(key))
+            .filter(|(key, _)| matters_in_nad(key))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect(),
         config: wire
@@ -157,21 +151,17 @@ pub(super) fn nad(wire: &NadWire) -> NadObject {
 pub(super) fn nad_size(wire: &NadWire) -> usize {
     let config = wire.spec.get("config").and_then(Value::as_str);
     let annotations = wire.metadata.annotations.iter().flatten();
-    let annotations: usize = annotations.map(|(key, text)| key.len() + text.len()).sum();
-    config.map_or(0, str::len) + annotations + owners_size(&wire.metadata)
+    resolve::nad_size(config, annotations, owners(&wire.metadata))
 }
 
 /// The same of a Network.
 pub(super) fn network_size(wire: &NetworkWire) -> usize {
-    let spec = serde_json::to_string(&wire.spec).map_or(0, |text| text.len());
-    spec + owners_size(&wire.metadata)
+    resolve::network_size(&wire.spec, owners(&wire.metadata))
 }
 
-fn owners_size(meta: &ObjectMeta) -> usize {
+fn owners(meta: &ObjectMeta) -> impl Iterator<Item = [&str; 3]> {
     let owners = meta.owner_references.iter().flatten();
-    owners
-        .map(|one| one.api_version.len() + one.name.len() + one.uid.len())
-        .sum()
+    owners.map(|one| [&one.api_version, &one.name, &one.uid].map(String::as_str))
 }
 
 /// What stands for a spec that is not kept.
@@ -261,13 +251,7 @@ pub(super) fn digest(text: &str) -> u64 {
 /// Drops what nobody reads; the rest is kept on disk. Labels matter only of namespaces.
 pub(super) fn trim(meta: &mut ObjectMeta, labels: bool) {
     let annotations = meta.annotations.take().into_iter().flatten();
-    let read = |key: &str| {
-        ANNOTATIONS.contains(&key)
-            || key == CONFIG_HASH
-            || key == NETWORK_STATUS
-            || NAD_ANNOTATIONS.iter().any(|start| key.starts_with(start))
-    };
-    let annotations: BTreeMap<_, _> = annotations.filter(|(key, _)| read(key)).collect();
+    let annotations: BTreeMap<_, _> = annotations.filter(|(key, _)| is_kept(key)).collect();
     *meta = ObjectMeta {
         annotations: (!annotations.is_empty()).then_some(annotations),
         labels: meta.labels.take().filter(|_| labels),

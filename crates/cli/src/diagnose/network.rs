@@ -2,9 +2,7 @@
 
 use super::{Answer, Diagnosis, Reason, cluster, reference};
 use crate::ipam;
-use crate::snapshot::{
-    Snapshot, condition, name, namespace, network_spec, network_status, text, uid,
-};
+use crate::snapshot::{Snapshot, condition, kept_spec, name, namespace, network_status, text, uid};
 use crate::text::count;
 use plexus_api::cni::ProviderKind;
 use plexus_api::objects::Phase;
@@ -152,7 +150,7 @@ fn used_by(snapshot: &Snapshot, network: &Value) -> String {
 
 /// What the spec itself says, where that is a reason.
 fn spec(network: &Value) -> Option<Answer> {
-    let spec = match network_spec(network) {
+    let spec = match kept_spec(network) {
         Ok(spec) => spec,
         Err(error) => {
             return Some(Answer::wrong(

@@ -3,7 +3,7 @@
 use super::{Answer, Reason, cluster};
 use crate::ipam;
 use crate::snapshot::{
-    NodeView, ServedBy, Snapshot, condition, find, nad_object, name, namespace, network_spec,
+    NodeView, ServedBy, Snapshot, condition, find, kept_spec, nad_object, name, namespace,
     network_status, text,
 };
 use plexus_api::cni::{
@@ -227,7 +227,7 @@ fn of_network(
             "name another network, or wait until it is gone and create it again",
         );
     }
-    if let Err(problem) = network_spec(network) {
+    if let Err(problem) = kept_spec(network) {
         let why = format!("its spec cannot be read: {problem}");
         return Answer::wrong(Reason::NetworkFailed, about, why, "correct the Network");
     }

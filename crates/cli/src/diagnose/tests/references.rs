@@ -1,6 +1,8 @@
 //! What pods ask for, and why it cannot be had.
 
 use super::*;
+use crate::snapshot::{NodeView, kept_spec, nad_object};
+use plexus_core::resolve::{MAX_KEPT_CONFIG, Objects};
 
 #[test]
 pub(super) fn annotations_that_cannot_be_had() {
@@ -179,6 +181,43 @@ pub(super) fn networks_that_cannot_be_used() {
         State::Wrong,
         &["bandwidth"],
     );
+}
+
+/// Nodes keep no more of an object than 64 KiB: of a NAD with the annotations that they read.
+#[test]
+fn what_is_too_large_for_nodes() {
+    let text = |size: usize| "x".repeat(size);
+    let key = "k8s.v1.cni.cncf.io/resourceName";
+    let config = r#"{"type":"macvlan","master":"eth1"}"#;
+    let room = MAX_KEPT_CONFIG - config.len() - key.len();
+    let with = |key: &str, size: usize| {
+        let mut one = nad("x", config);
+        one["metadata"]["annotations"] = json!({key: text(size)});
+        one
+    };
+    for (one, fits) in [
+        (with(key, room), true),
+        (with(key, room + 1), false),
+        (with("example.org/note", MAX_KEPT_CONFIG), true),
+        (nad("x", &text(MAX_KEPT_CONFIG)), true),
+        (nad("x", &text(MAX_KEPT_CONFIG + 1)), false),
+    ] {
+        let why = nad_object(&one).unusable;
+        let expected = (!fits).then_some("it has 65537 bytes, and nodes keep at most 65536");
+        assert_eq!(why.as_deref(), expected);
+    }
+    let mut snapshot = snapshot();
+    snapshot.networks = vec![active("blue")];
+    assert!(kept_spec(&snapshot.networks[0]).is_ok());
+    snapshot.networks[0]["spec"]["config"] = json!({"x": text(MAX_KEPT_CONFIG)});
+    let words = ["it has 65", "nodes keep at most 65536"];
+    let seen = diagnose_pod(&snapshot, &on("blue"));
+    says(seen, Reason::NetworkFailed, State::Wrong, &words);
+    let seen = diagnose_network(&snapshot, &snapshot.networks[0]);
+    says(seen, Reason::NetworkFailed, State::Wrong, &words);
+    let view = NodeView::from(&snapshot, "n1");
+    let why = view.network("team-a", "blue").unwrap().unusable.clone();
+    assert!(why.unwrap().contains("nodes keep at most"));
 }
 
 #[test]

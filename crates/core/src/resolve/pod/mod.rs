@@ -16,6 +16,7 @@ mod container;
 mod default_gw;
 mod error;
 mod examine;
+mod kept;
 mod lookup;
 mod nad;
 mod named;
@@ -28,6 +29,9 @@ pub use cluster_default::{CLUSTER_DEFAULT, block_network, pod_cidr_network};
 pub use container::{HOME, container_network, is_first, runtime_name};
 pub use error::{Instead, ResolveError};
 pub use examine::{Examined, examine};
+pub use kept::{
+    CONFIG_HASH, MAX_KEPT_CONFIG, is_kept, matters_in_nad, nad_size, network_size, too_large,
+};
 pub use lookup::by_fq_name;
 pub use nad::{ParsedNad, nad_network};
 pub use named::named_network;
@@ -81,16 +85,6 @@ pub struct NetworkObject {
     pub going: bool,
     /// What the spec means; nothing if no pod can use it so.
     pub parsed: ReadOnce<Option<ParsedNetwork>>,
-}
-
-/// The longest configuration of a network that nodes keep, with all that belongs to it, in bytes: an object can have
-/// a megabyte, and a node keeps those of all namespaces.
-pub const MAX_KEPT_CONFIG: usize = 64 << 10;
-
-/// Why a configuration of `size` bytes is of no use, if it is too large.
-pub fn too_large(size: usize) -> Option<String> {
-    (size > MAX_KEPT_CONFIG)
-        .then(|| format!("it has {size} bytes, and nodes keep at most {MAX_KEPT_CONFIG}"))
 }
 
 /// A NetworkAttachmentDefinition.

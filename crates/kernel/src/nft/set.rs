@@ -62,18 +62,44 @@ pub(super) fn create(
 }
 
 /// What `read` makes of each element's key and data.
-pub(super) fn list<T>(
+///
+/// The kernel moves the elements of a set that grew to a larger table a moment later. A list that comes in several
+/// messages misses some of them meanwhile, and the kernel does not say so: such a list counts once two in a row agree.
+pub(super) fn list<T: PartialEq>(
     socket: &mut Socket,
     name: &str,
     read: impl Fn(&[u8], &[u8]) -> Option<T>,
 ) -> Result<Vec<T>, NetlinkError> {
+    let mut last = None;
+    for _ in 0..MAX_LISTS {
+        let (messages, elements) = list_once(socket, name, &read)?;
+        if messages <= 1 || last.as_ref() == Some(&elements) {
+            return Ok(elements);
+        }
+        last = Some(elements);
+    }
+    Err(NetlinkError::Garbled {
+        what: listing(name),
+        why: "it was another one in every attempt",
+    })
+}
+
+/// How often a long list is read, at most.
+const MAX_LISTS: usize = 16;
+
+/// The elements as the kernel lists them now, and in how many messages it did.
+fn list_once<T>(
+    socket: &mut Socket,
+    name: &str,
+    read: impl Fn(&[u8], &[u8]) -> Option<T>,
+) -> Result<(usize, Vec<T>), NetlinkError> {
     const GETSETELEM: u16 = 13;
     let which = Attributes::default().text(1, TABLE).text(2, name);
-    let what = format!("list the elements of {name}");
     socket.dump(
-        request(GETSETELEM, which, 0, what),
-        Vec::new,
-        |found, payload| {
+        request(GETSETELEM, which, 0, listing(name)),
+        || (0, Vec::new()),
+        |(messages, found), payload| {
+            *messages += 1;
             let elements = payload.get(4..).and_then(|p| attribute(p, ELEMENTS));
             for (_, element) in attributes(elements.unwrap_or_default()) {
                 let data = value(element, DATA).unwrap_or_default();
@@ -81,6 +107,10 @@ pub(super) fn list<T>(
             }
         },
     )
+}
+
+fn listing(name: &str) -> String {
+    format!("list the elements of {name}")
 }
 
 /// Adds elements to a set or map, or deletes them: keys, each with its data.

@@ -1,9 +1,10 @@
 //! Links, addresses, routes, rules and permanent neighbours of the thread's namespace, by `ip`.
 
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// What differs between two equal namespaces, or changes by itself.
 const LINK_VOLATILE: &[&str] = &[
@@ -54,11 +55,7 @@ const FLAGS_VOLATILE: &[&str] = &["LOWER_UP", "NO-CARRIER", "M-DOWN"];
 
 /// One line per fact; links are taken apart, so that a difference shows what differs.
 pub(super) fn lines() -> Vec<String> {
-    let objects = "address show\nroute show table all\nrule show\nneigh show nud permanent\n";
-    let answers = ip(&["-d", "-j", "-batch", "-"], objects);
-    let [links, routes, rules, neighbours] = answers.as_slice() else {
-        panic!("ip gave {} answers for four questions", answers.len());
-    };
+    let [links, routes, rules, neighbours] = &answers();
     let rules6 = ip(&["-6", "-d", "-j", "rule", "show"], "");
     let mut lines = Vec::new();
     let mut groups = BTreeMap::new();
@@ -79,6 +76,41 @@ pub(super) fn lines() -> Vec<String> {
             .map(|neighbour| format!("neighbour {neighbour}")),
     );
     lines
+}
+
+/// Links with addresses, routes, rules and neighbours, once the kernel has done what follows from the addresses.
+fn answers() -> [Value; 4] {
+    const LOOKS: u32 = 50;
+    let objects = "address show\nroute show table all\nrule show\nneigh show nud permanent\n";
+    for look in 1.. {
+        let answers: Result<[Value; 4], _> = ip(&["-d", "-j", "-batch", "-"], objects).try_into();
+        let answers = answers.expect("ip answers each question once");
+        if look == LOOKS || has_own_routes(&answers[0], &answers[1]) {
+            return answers;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    unreachable!("the last look returns")
+}
+
+/// Whether the kernel has made its local route for each IPv6 address of links with a carrier: a worker makes it.
+fn has_own_routes(links: &Value, routes: &Value) -> bool {
+    let is_local = |route: &&Value| route["type"] == "local" && route["table"] == "local";
+    let local: BTreeSet<&str> = list(routes)
+        .iter()
+        .filter(is_local)
+        .filter_map(|route| route["dst"].as_str())
+        .collect();
+    let has_carrier = |link: &&Value| list(&link["flags"]).iter().any(|flag| flag == "LOWER_UP");
+    let mut addresses = list(links)
+        .iter()
+        .filter(has_carrier)
+        .flat_map(|link| list(&link["addr_info"]))
+        .filter(|address| address["family"] == "inet6" && address["tentative"] != true);
+    addresses.all(|address| {
+        let address = address["local"].as_str();
+        address.is_none_or(|address| local.contains(address))
+    })
 }
 
 fn ip(arguments: &[&str], stdin: &str) -> Vec<Value> {

@@ -2,7 +2,7 @@
 //! runs of the same thing have in common: no indexes, counters, lifetimes or handles.
 //!
 //! What the kernel does in its own time (carrier, duplicate address detection, its link-local
-//! addresses) is left out, so a dump needs no waiting.
+//! addresses) is left out. A dump waits for one thing: the local routes of addresses, which a worker of the kernel makes.
 
 mod kernel;
 mod nft;

@@ -255,10 +255,6 @@ fn one(
     let settings = snapshot.settings(described.cluster_cidrs.clone());
     let all = pod_networks(&pod_facts(pod), first, &conf.runtime, &settings, &seen);
     let all = all.map_err(|error| Refused::by(&error))?;
-    let conf = NetConf {
-        body: all.body,
-        ..conf
-    };
     let uplink = Uplink {
         underlay: Underlay {
             node: node.to_owned(),
@@ -273,13 +269,14 @@ fn one(
         },
     };
     let container = format!("{}.{}", namespace(pod), name(pod));
-    let request = AttachRequest::of(&conf, &all.references, sandbox(&container)?);
+    let warnings = all.warnings.clone();
+    let request = AttachRequest::of_pod(&conf, all, sandbox(&container)?);
     let facts = |spec: &_| uplink.facts(spec);
     let made = preview(request, &facts, &seen, issued).map_err(|error| match error {
         AttachError::Plan { source, .. } => Refused::by(&source),
         error => Refused::by(&error),
     })?;
-    Ok((made, all.warnings))
+    Ok((made, warnings))
 }
 
 /// Index 0: ours, or another CNI's.

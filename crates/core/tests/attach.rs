@@ -14,7 +14,7 @@ use plexus_core::plan::ObservedMacs;
 
 fn request(config: &str) -> AttachRequest {
     let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
-    AttachRequest::of(&conf, &[], sandbox("c1").unwrap())
+    AttachRequest::of(&conf, sandbox("c1").unwrap())
 }
 
 /// Each interface that we make has an address of its own, with a gateway.

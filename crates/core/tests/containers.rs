@@ -11,7 +11,7 @@
 mod cluster;
 
 use cluster::{Case, answered};
-use plexus_api::cni::{Body, Code, Error, FqName, NetworkBackend, PortMapping, Protocol, Runtime};
+use plexus_api::cni::{Code, Error, FqName, NetworkBackend, PortMapping, Protocol, Runtime};
 use plexus_core::resolve::{Objects, PodNetworks, container_network, runtime_name};
 use plexus_types::IfName;
 use serde_json::json;
@@ -62,8 +62,8 @@ fn call(
 }
 
 fn meant(networks: &PodNetworks) -> String {
-    let reference = &networks.references[0];
-    let provider = match &networks.body.networks()[0].backend {
+    let reference = &networks.references[0].reference;
+    let provider = match &networks.references[0].networks[0].backend {
         NetworkBackend::Native(native) => native.provider.name(),
         NetworkBackend::Delegate(_) => "delegate",
     };
@@ -144,10 +144,13 @@ fn the_first_interface_has_the_default_route() {
         )
         .unwrap()
     };
-    assert!(matches!(at("eth0").body, Body::All { .. }));
-    assert!(matches!(at("eth1").body, Body::One(_)));
+    assert!(at("eth0").default_gw.is_some(), "standalone mode");
+    assert!(at("eth1").default_gw.is_none(), "plugin mode");
     for ifname in ["eth0", "eth1"] {
-        assert!(at(ifname).body.networks()[0].source_routing, "{ifname}");
+        assert!(
+            at(ifname).references[0].networks[0].source_routing,
+            "{ifname}"
+        );
     }
 }
 
@@ -181,7 +184,7 @@ fn what_the_runtime_asks_is_passed_on() {
         ..Runtime::default()
     };
     let one = call("x", Some(("default", "fabric")), "eth1", &runtime).unwrap();
-    let NetworkBackend::Native(native) = &one.body.networks()[0].backend else {
+    let NetworkBackend::Native(native) = &one.references[0].networks[0].backend else {
         panic!("{one:?}")
     };
     assert_eq!((native.mac, native.ips.len()), (runtime.mac, 1));

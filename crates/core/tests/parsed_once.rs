@@ -86,7 +86,7 @@ fn the_text_of_a_nad_is_read_once() {
     // What was read stands for the text, whatever pods ask of the network.
     assert_eq!(cluster.on_red("").unwrap(), plain);
     let asked = cluster.on_red(r#", "ips": ["10.1.0.7"]"#).unwrap();
-    let NetworkBackend::Native(native) = &asked.body.networks()[1].backend else {
+    let NetworkBackend::Native(native) = &asked.references[1].networks[0].backend else {
         panic!("{asked:?}");
     };
     assert_eq!(native.ips, [("10.1.0.7".parse().unwrap(), None)]);

@@ -13,7 +13,7 @@ mod cluster;
 mod common;
 
 use cluster::Case;
-use common::{Made, Node, make, make_conf};
+use common::{Made, Node, make, make_request, sandbox};
 use plexus_api::cni::Error;
 use plexus_core::plan::{LinkFacts, node_text, pod_text};
 use serde_json::Value;
@@ -65,7 +65,7 @@ fn made(case: &Path) -> Result<Made, Error> {
     match fs::read(case.join("pod.json")) {
         Ok(pod) => {
             let pod = Case::read(&pod);
-            make_conf(&pod.conf()?, &node, &pod)
+            make_request(pod.request(sandbox())?, &node, &pod)
         }
         Err(_) => make(&fs::read(case.join("config.json")).unwrap(), &node),
     }

@@ -11,10 +11,10 @@ mod cluster;
 
 use cluster::{Case, answered};
 use plexus_api::cni::{
-    Args, Body, Code, Error, FqName, Ipam, Native, NetConf, NetworkBackend, Provider, Runtime,
+    Args, Code, Error, FqName, Ipam, Native, NetConf, NetworkBackend, Provider, Runtime,
 };
 use plexus_core::attach::preview::sandbox;
-use plexus_core::attach::{Attach, AttachError, AttachRequest};
+use plexus_core::attach::{Attach, AttachError};
 use plexus_core::resolve::{Objects, PodNetworks, Reference, block_network, named_network};
 use plexus_types::{IfName, chain};
 use proptest::prelude::*;
@@ -95,8 +95,9 @@ fn ours(text: &str) -> Result<PodNetworks, Error> {
 
 /// Reference and interface of each.
 fn names(networks: &PodNetworks) -> Vec<String> {
-    let both = networks.references.iter().zip(networks.body.networks());
-    both.map(|(reference, network)| {
+    let each = networks.references.iter();
+    each.map(|one| {
+        let (reference, network) = (&one.reference, &one.networks[0]);
         let interface = network.interface.as_ref().map_or("-", IfName::as_str);
         let Reference {
             index,
@@ -111,16 +112,14 @@ fn names(networks: &PodNetworks) -> Vec<String> {
 }
 
 fn native(networks: &PodNetworks, index: usize) -> &Native {
-    match &networks.body.networks()[index].backend {
+    match &networks.references[index].networks[0].backend {
         NetworkBackend::Native(native) => native,
         NetworkBackend::Delegate(chain) => panic!("{chain:?}"),
     }
 }
 
 fn default_gw(networks: &PodNetworks) -> (Option<&str>, Option<&str>) {
-    let Body::All { default_gw, .. } = &networks.body else {
-        panic!("plugin mode")
-    };
+    let default_gw = networks.default_gw.as_ref().expect("standalone mode");
     (default_gw.v4.as_deref(), default_gw.v6.as_deref())
 }
 
@@ -158,15 +157,18 @@ fn all_annotations_in_order_duplicates_included() {
             "6/7 default/red net6",
         ]
     );
-    let sources: Vec<&str> = all.references.iter().map(|r| &*r.source).collect();
+    let sources: Vec<&str> = all
+        .references
+        .iter()
+        .map(|r| &*r.reference.source)
+        .collect();
     assert_eq!(sources[1], "k8s.v1.cni.cncf.io/networks");
     assert_eq!(sources[4], "opencontrail.org/network");
     assert_eq!(sources[5], "plexus.dev/networks");
     let cni: Vec<&str> = all
-        .body
-        .networks()
+        .references
         .iter()
-        .map(|n| n.name.as_str())
+        .map(|r| r.networks[0].name.as_str())
         .collect();
     assert_eq!(
         cni,
@@ -180,9 +182,9 @@ fn all_annotations_in_order_duplicates_included() {
             "default.red"
         ]
     );
-    assert_eq!(all.references[4].uuid, "given");
-    assert_eq!(all.references[5].uuid, "uid-blue");
-    assert_eq!(all.references[5].subnets.len(), 1);
+    assert_eq!(all.references[4].reference.uuid, "given");
+    assert_eq!(all.references[5].reference.uuid, "uid-blue");
+    assert_eq!(all.references[5].reference.subnets.len(), 1);
 }
 
 #[test]
@@ -207,7 +209,7 @@ fn a_network_object_becomes_what_its_provider_says() {
     assert_eq!(routed.not_masq.len(), 3);
     assert!(native(&all, 3).ipam.is_none());
     assert!(
-        matches!(&all.body.networks()[4].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
+        matches!(&all.references[4].networks[0].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
     );
     assert!(matches!(&native(&all, 5).provider, Provider::Overlay(overlay) if overlay.snat));
 }
@@ -276,15 +278,15 @@ fn nads_of_every_kind() {
     let all = npwg("net-a,refers,from-nad,inline,on-node,red,sriov").unwrap();
     assert!(matches!(native(&all, 1).provider, Provider::Macvlan(_)));
     assert!(matches!(&native(&all, 2).provider, Provider::Overlay(overlay) if overlay.vni == 4097));
-    assert_eq!(all.references[2].name, "refers");
-    assert_eq!(all.references[2].uuid, "uid-blue");
+    assert_eq!(all.references[2].reference.name, "refers");
+    assert_eq!(all.references[2].reference.uuid, "uid-blue");
     assert!(matches!(&native(&all, 3).provider, Provider::Overlay(overlay) if overlay.vni == 5));
     assert!(
         matches!(&native(&all, 4).provider, Provider::Bridge(bridge) if bridge.bridge.as_str() == "inl0")
     );
-    assert_eq!(all.references[4].uuid, "uid-nad-inline");
+    assert_eq!(all.references[4].reference.uuid, "uid-nad-inline");
     assert!(
-        matches!(&all.body.networks()[5].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
+        matches!(&all.references[5].networks[0].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
     );
     assert!(matches!(&native(&all, 6).provider, Provider::Overlay(overlay) if overlay.snat));
     let warnings = all.warnings.join("\n");
@@ -400,7 +402,10 @@ fn the_default_route_by_name_of_network_or_interface() {
         let all = with(choice).unwrap();
         assert_eq!(default_gw(&all), (Some(chosen), Some(chosen)), "{choice}");
         let moved = chosen != "eth0";
-        assert_eq!(all.body.networks()[0].source_routing, moved, "{choice}");
+        assert_eq!(
+            all.references[0].networks[0].source_routing, moved,
+            "{choice}"
+        );
         let Some(Ipam::Blocks(first)) = &native(&all, 0).ipam else {
             panic!()
         };
@@ -474,7 +479,7 @@ fn an_ipam_plugin_that_is_executed_gets_what_the_pod_asks() {
         panic!("{:?}", native(&all, 1).ipam)
     };
     assert_eq!(ipam.routes[0].gw, Some("10.40.0.254".parse().unwrap()));
-    let runtime = all.body.networks()[1].runtime.as_ref().unwrap();
+    let runtime = all.references[1].networks[0].runtime.as_ref().unwrap();
     assert_eq!(runtime["ips"], json!(["10.40.0.7/24"]));
     // As the first network, it keeps the cluster's prefixes if the default route is elsewhere.
     let moved = pod(json!({"v1.multus-cni.io/default-network": "default/wide",
@@ -489,7 +494,7 @@ fn an_ipam_plugin_that_is_executed_gets_what_the_pod_asks() {
         stays, cluster,
         "of both families: which it gives is not known yet"
     );
-    assert!(all.body.networks()[0].source_routing);
+    assert!(all.references[0].networks[0].source_routing);
 }
 
 #[test]
@@ -508,7 +513,7 @@ fn multus_default_network_replaces_the_first() {
     let all = case(json!({"v1.multus-cni.io/default-network": "default/sriov"}))
         .networks(&conf)
         .unwrap();
-    let runtime = all.body.networks()[0].runtime.as_ref().unwrap();
+    let runtime = all.references[0].networks[0].runtime.as_ref().unwrap();
     assert!(runtime.contains_key("portMappings"));
 }
 
@@ -520,7 +525,10 @@ fn what_the_runtime_sends_is_for_the_first_interface() {
     let all = case(json!({"k8s.v1.cni.cncf.io/networks": "sriov"}))
         .networks(&conf)
         .unwrap();
-    assert_eq!(all.body.networks()[1].runtime, Some(Default::default()));
+    assert_eq!(
+        all.references[1].networks[0].runtime,
+        Some(Default::default())
+    );
     assert!(
         all.warnings
             .iter()
@@ -528,21 +536,17 @@ fn what_the_runtime_sends_is_for_the_first_interface() {
     );
 }
 
-fn attach(conf: &NetConf) -> Result<Attach, AttachError> {
-    Attach::new(AttachRequest::of(conf, &[], sandbox("c1").unwrap()))
+/// Of a pod whose annotation is this.
+fn attach(networks: &str) -> Result<Attach, AttachError> {
+    let case = case(json!({"k8s.v1.cni.cncf.io/networks": networks}));
+    Attach::new(case.request(sandbox("c1").unwrap()).unwrap())
 }
 
 #[test]
 fn interface_names_that_clash_are_refused_with_both_named() {
-    let conf = case(json!({"k8s.v1.cni.cncf.io/networks": "net-a@net2,net-a"}))
-        .conf()
-        .unwrap();
-    let error = chain(&attach(&conf).unwrap_err());
+    let error = chain(&attach("net-a@net2,net-a").unwrap_err());
     assert!(error.contains("net2"), "{error}");
-    let conf = case(json!({"k8s.v1.cni.cncf.io/networks": "net-a@eth0"}))
-        .conf()
-        .unwrap();
-    assert!(attach(&conf).is_err());
+    assert!(attach("net-a@eth0").is_err());
 }
 
 #[test]
@@ -641,7 +645,7 @@ fn a_call_for_one_network() {
     let alone = call(json!({}), "red", "eth1", None, &nothing).unwrap();
     assert_eq!(names(&alone), ["0/1 default/red -"]);
     // Nobody knows whether it comes twice; where there is a list, it says so.
-    let by_source = |networks: &PodNetworks| networks.body.networks()[0].source_routing;
+    let by_source = |networks: &PodNetworks| networks.references[0].networks[0].source_routing;
     assert!(by_source(&alone));
     for (list, twice) in [("team-a/blue", false), ("team-a/blue,team-a/blue", true)] {
         assert_eq!(
@@ -649,7 +653,7 @@ fn a_call_for_one_network() {
             twice
         );
     }
-    assert!(matches!(alone.body, Body::One(_)));
+    assert!(alone.default_gw.is_none(), "plugin mode");
     let fq = FqName {
         project: "k8s-team-a".to_owned(),
         name: "blue".to_owned(),
@@ -716,7 +720,7 @@ proptest! {
             "opencontrail.org/default-gw": gw,
         }));
         match result {
-            Ok(all) => prop_assert_eq!(all.references.len(), all.body.networks().len()),
+            Ok(all) => prop_assert!(all.references.iter().all(|one| one.networks.len() == 1)),
             Err(error) => prop_assert!(!error.msg.is_empty()),
         }
     }

@@ -24,7 +24,7 @@ fn printed(error: &impl Refusal) -> String {
 
 fn names(config: &str) -> Result<Vec<String>, String> {
     let conf = NetConf::parse(config.as_bytes(), &Args::default()).map_err(|e| e.to_string())?;
-    let request = AttachRequest::of(&conf, &[], sandbox("c1").unwrap());
+    let request = AttachRequest::of(&conf, sandbox("c1").unwrap());
     let attach = Attach::new(request).map_err(|e| printed(&e))?;
     let name = |one: &Attachment| format!("{} {} {}", one.reference, one.network, one.ifname);
     Ok(attach.attachments().iter().map(name).collect())
@@ -58,7 +58,7 @@ fn a_reference_may_make_several_interfaces() {
         {{"name":"c","provider":"macvlan","master":"eth1"}}]}}"#
     );
     let conf = NetConf::parse(all.as_bytes(), &Args::default()).unwrap();
-    let mut request = AttachRequest::of(&conf, &[], sandbox("c1").unwrap());
+    let mut request = AttachRequest::of(&conf, sandbox("c1").unwrap());
     let networks = request.references.remove(2).networks;
     request.references[1].networks.extend(networks);
     request.references[1].networks[1].name = "b".parse().unwrap();

@@ -73,7 +73,7 @@ impl Agent {
         self.replace_older_sandboxes(call).map_err(at)?;
         let listed = self.list_networks(call, conf).map_err(at)?;
         let mut adding = self
-            .prepare(call, slot, listed.as_ref(), netns, cookie)
+            .prepare(call, slot, listed, netns, cookie)
             .map_err(at)?;
         let started = Instant::now();
         let ran = adding.run();
@@ -151,13 +151,12 @@ impl Agent {
         &'a self,
         call: &Call<'_>,
         slot: &'a Slot<'a>,
-        listed: Option<&ListedNetworks>,
+        listed: Option<ListedNetworks>,
         netns: Netns,
         cookie: NetnsCookie,
     ) -> Result<Adding<'a>, Error> {
         let (container, ifname) = call.key()?;
-        let (conf, written) = (call.conf()?, call.conf()?);
-        let conf = listed.map_or(conf, |listed| &listed.conf);
+        let conf = call.conf()?;
         conf.body.check_names(&ifname)?;
         let sandbox = Sandbox {
             container: container.clone(),
@@ -166,10 +165,15 @@ impl Agent {
             cookie,
             node: self.here,
         };
-        let origins = listed.map_or(&[][..], |listed| &listed.references);
-        let mut request = AttachRequest::of(conf, origins, sandbox);
-        if listed.is_none() {
-            // For the plugins of the chain, not for us.
+        let (mut request, api_uid, takes_ports) = match listed {
+            Some(listed) => {
+                let request = AttachRequest::of_pod(conf, listed.networks, sandbox);
+                (request, listed.api_uid, listed.takes_ports)
+            }
+            // Ports are for the plugins of the chain, not for us.
+            None => (AttachRequest::of(conf, sandbox), None, false),
+        };
+        if !takes_ports {
             request.port_mappings.clear();
         }
         let mut attach = Attach::new(request).map_err(|error| failure::refusal(&error))?;
@@ -182,8 +186,8 @@ impl Agent {
             group: attach.group(),
             host_ports: Vec::new(),
             all_interfaces: attach.request().is_standalone(),
-            standalone: matches!(written.body, Body::Pod),
-            api_uid: listed.and_then(|listed| listed.api_uid.clone()),
+            standalone: matches!(conf.body, Body::Pod),
+            api_uid,
         };
         let record = Record {
             container,

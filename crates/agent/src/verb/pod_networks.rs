@@ -26,10 +26,10 @@ const PENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A call whose networks the cluster knows.
 pub(crate) struct ListedNetworks {
-    /// The configuration, with its networks listed.
-    pub(crate) conf: NetConf,
-    /// Where each came from.
-    pub(crate) references: Vec<Reference>,
+    /// What they are.
+    pub(crate) networks: PodNetworks,
+    /// Whether ports of the node may lead to the first of them.
+    pub(crate) takes_ports: bool,
     /// The pod's UID, as the API has it.
     pub(crate) api_uid: Option<String>,
 }
@@ -55,27 +55,16 @@ impl Agent {
         };
         let mut failed = None;
         let resolve = || self.resolve_networks(call, conf, &pod, kubernetes, cluster, &mut failed);
-        let PodNetworks {
-            body,
-            references,
-            warnings,
-        } = cluster
+        let networks = cluster
             .retry_on_change(PENDING_TIMEOUT, resolve)
             .inspect_err(|_| span::failed_reference(failed.as_ref()))?;
-        for warning in warnings {
+        for warning in &networks.warnings {
             tracing::warn!(warning, "a network's configuration");
         }
-        let mut conf = NetConf {
-            body,
-            ..conf.clone()
-        };
-        if container && !is_first(call.ifname()?) {
-            // A runtime asks for them on each of a container's networks.
-            conf.runtime.port_mappings.clear();
-        }
         Ok(Some(ListedNetworks {
-            conf,
-            references,
+            networks,
+            // A runtime asks for them on each of a container's networks.
+            takes_ports: !container || is_first(call.ifname()?),
             api_uid,
         }))
     }

@@ -106,12 +106,13 @@ fn requested_by<'a>(planned: Option<&'a PodNetworks>, attachment: &Value) -> Req
     let total = number(attachment, "/total").unwrap_or_default();
     let at = usize::try_from(index).unwrap_or(usize::MAX);
     // Annotations may have been edited since: what they ask for now tells nothing of another network.
-    let now = planned.and_then(|all| all.references.get(at).zip(all.body.networks().get(at)));
-    let now = now.filter(|(reference, _)| means(reference, attachment));
-    let (reference, network) = now.unzip();
+    let now = planned.and_then(|all| all.references.get(at));
+    let now = now.filter(|one| means(&one.reference, attachment));
+    let ordinal = number(attachment, "/ordinal").unwrap_or_default();
+    let ordinal = usize::try_from(ordinal).unwrap_or(usize::MAX);
     RequestedBy {
-        by: source(reference, index, total),
-        network,
+        by: source(now.map(|one| &one.reference), index, total),
+        network: now.and_then(|one| one.networks.get(ordinal)),
     }
 }
 
@@ -269,8 +270,10 @@ fn requested_networks(snapshot: &Snapshot, pod: &Value, planned: Option<&PodNetw
             "nothing: plexus diagnose pod tells what is missing",
         ),
         (Some(all), _) => {
-            for (network, reference) in all.body.networks().iter().zip(&all.references) {
-                let ifname = match &network.interface {
+            for one in &all.references {
+                let reference = &one.reference;
+                let first = one.networks.first();
+                let ifname = match first.and_then(|network| network.interface.as_ref()) {
                     Some(ifname) => ifname.to_string(),
                     None => "eth0".to_owned(),
                 };

@@ -352,8 +352,8 @@ fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Ans
     );
     let names =
         |why: &str, next: &str| Answer::wrong(Reason::BadTogether, "its annotations", why, next);
-    let body = match all {
-        Ok(all) => all.body,
+    let all = match all {
+        Ok(all) => all,
         Err(error) => return Some(names(&chain(&error), &error.remedy())),
     };
     let conf = plexus_api::cni::NetConf::parse(
@@ -361,8 +361,7 @@ fn addresses_for_all(snapshot: &Snapshot, pod: &Value, node: &str) -> Option<Ans
         &Default::default(),
     )
     .ok()?;
-    let conf = plexus_api::cni::NetConf { body, ..conf };
-    let request = AttachRequest::of(&conf, &[], preview::sandbox("pod").ok()?);
+    let request = AttachRequest::of_pod(&conf, all, preview::sandbox("pod").ok()?);
     let error = Attach::new(request).err()?;
     Some(names(&chain(&error), &error.remedy()))
 }

@@ -218,7 +218,7 @@ mod tests {
         container: &str,
         issued: &mut Issued,
     ) -> Result<Preview, AttachError> {
-        let request = AttachRequest::of(conf, &[], sandbox(container).unwrap());
+        let request = AttachRequest::of(conf, sandbox(container).unwrap());
         preview(
             request,
             &|spec| node().facts(spec),

@@ -2,7 +2,7 @@
 //! requests: a CNI call is one source of them. Nothing behind it knows where a request came from.
 
 use crate::plan::LinkOwner;
-use crate::resolve::Reference;
+use crate::resolve::{PodNetworks, Reference};
 use plexus_api::cni::{Body, DefaultGw, NetConf, Network, Outcome, PortMapping};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
 use serde_json::{Map, Value};
@@ -50,21 +50,39 @@ pub struct ReferenceRequest {
 }
 
 impl AttachRequest {
-    /// The request of a configuration whose networks are listed. `origins` has an element for each network that the
-    /// cluster listed, and none for an inline configuration.
-    pub fn of(conf: &NetConf, origins: &[Reference], sandbox: Sandbox) -> Self {
-        let references = conf.body.networks().iter().enumerate();
-        let references = references.map(|(index, network)| ReferenceRequest {
-            origin: origins.get(index).cloned(),
+    /// The request of a configuration that lists its networks itself.
+    pub fn of(conf: &NetConf, sandbox: Sandbox) -> Self {
+        let references = conf.body.networks().iter();
+        let references = references.map(|network| ReferenceRequest {
+            origin: None,
             networks: vec![network.clone()],
         });
         let default_gw = match &conf.body {
             Body::All { default_gw, .. } => Some(default_gw.clone()),
             Body::One(_) | Body::Pod | Body::Named(_) => None,
         };
+        Self::new(conf, references.collect(), default_gw, sandbox)
+    }
+
+    /// The request of a configuration that leaves its networks to the cluster, which said what they are.
+    pub fn of_pod(conf: &NetConf, networks: PodNetworks, sandbox: Sandbox) -> Self {
+        let references = networks.references.into_iter();
+        let references = references.map(|one| ReferenceRequest {
+            origin: Some(one.reference),
+            networks: one.networks,
+        });
+        Self::new(conf, references.collect(), networks.default_gw, sandbox)
+    }
+
+    fn new(
+        conf: &NetConf,
+        references: Vec<ReferenceRequest>,
+        default_gw: Option<DefaultGw>,
+        sandbox: Sandbox,
+    ) -> Self {
         Self {
             sandbox,
-            references: references.collect(),
+            references,
             default_gw,
             port_mappings: conf.runtime.port_mappings.clone(),
             runtime: conf.runtime.raw.clone(),

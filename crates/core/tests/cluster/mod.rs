@@ -5,6 +5,7 @@ use plexus_api::cni::{
     Args, BlockIpam, BlockSubnet, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
     Provider, Routed,
 };
+use plexus_core::attach::{AttachRequest, Sandbox};
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::refusal::{Fault, Refusal};
 use plexus_core::resolve::{
@@ -38,15 +39,15 @@ impl Case {
         }
     }
 
-    /// What the runtime sends, with the pod's networks listed.
-    pub(crate) fn conf(&self) -> Result<NetConf, Error> {
+    /// The request of what the runtime sends.
+    pub(crate) fn request(&self, sandbox: Sandbox) -> Result<AttachRequest, Error> {
         let text = json!({
             "cniVersion": "1.1.0", "name": "plexus", "type": "plexus-cni", "networks": "pod",
             "runtimeConfig": self.0.get("runtimeConfig").cloned().unwrap_or(json!({})),
         });
         let conf = NetConf::parse(text.to_string().as_bytes(), &Args::default()).unwrap();
-        let body = self.networks(&conf)?.body;
-        Ok(NetConf { body, ..conf })
+        let networks = self.networks(&conf)?;
+        Ok(AttachRequest::of_pod(&conf, networks, sandbox))
     }
 
     pub(crate) fn networks(&self, conf: &NetConf) -> Result<PodNetworks, Error> {

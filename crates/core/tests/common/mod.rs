@@ -24,23 +24,27 @@ pub(crate) struct Made {
 
 pub(crate) fn make(config: &[u8], node: &Node) -> Result<Made, Error> {
     let conf = NetConf::parse(config, &Args::default())?;
-    make_conf(&conf, node, &NodeBlocks::default())
+    let request = AttachRequest::of(&conf, sandbox());
+    make_request(request, node, &NodeBlocks::default())
 }
 
-/// The same, for a configuration whose networks have been listed.
-pub(crate) fn make_conf(
-    conf: &NetConf,
-    node: &Node,
-    blocks: &dyn BlockSource,
-) -> Result<Made, Error> {
-    let sandbox = Sandbox {
+/// The sandbox of all golden plans.
+pub(crate) fn sandbox() -> Sandbox {
+    Sandbox {
         container: "5f10db93aabb".parse().unwrap(),
         ifname: "eth0".parse().unwrap(),
         path: "/run/netns/x".to_owned(),
         cookie: NetnsCookie(8),
         node: NetnsCookie(7),
-    };
-    let request = AttachRequest::of(conf, &[], sandbox);
+    }
+}
+
+/// The same, for any request.
+pub(crate) fn make_request(
+    request: AttachRequest,
+    node: &Node,
+    blocks: &dyn BlockSource,
+) -> Result<Made, Error> {
     let Preview {
         attach,
         pod,

@@ -5,7 +5,10 @@
 use super::error::ResolveError;
 use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name};
 use super::object::name_of;
-use super::{NetworkObject, Objects, PodFacts, PodNetworks, Settings, is_of_fabric, is_routed};
+use super::{
+    NetworkObject, Objects, PodFacts, PodNetworks, ResolvedReference, Settings, is_of_fabric,
+    is_routed,
+};
 use plexus_api::cni::{Body, DefaultGw, FqName, Network, NetworkBackend, Runtime};
 use plexus_api::pod::NetworkSelection;
 use plexus_types::{IfName, NetworkName};
@@ -69,16 +72,12 @@ pub fn container_network(
     let mut network = found.network;
     // Nobody knows whether the same network comes once more.
     network.source_routing |= is_routed(&network) || is_of_fabric(&network);
-    let body = match first {
-        true => Body::All {
-            networks: vec![network],
-            default_gw: DefaultGw::default(),
-        },
-        false => Body::One(network),
-    };
     Ok(PodNetworks {
-        body,
-        references: vec![found.reference],
+        references: vec![ResolvedReference {
+            reference: found.reference,
+            networks: vec![network],
+        }],
+        default_gw: first.then(DefaultGw::default),
         warnings: found.warnings,
     })
 }

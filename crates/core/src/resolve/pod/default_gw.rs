@@ -45,13 +45,13 @@ pub(super) fn choose(
                 *slot = Some(index);
             }
         }
-        if let Some(network) = all.networks.get_mut(index) {
+        if let Some(network) = all.network_mut(index) {
             set_gateways(network, gateways).map_err(|error| error.within(request, index))?;
         }
     }
     for (slot, family) in chosen.iter().zip(Family::ALL) {
         if slot.is_some_and(|index| index > 0)
-            && let Some(first) = all.networks.first_mut()
+            && let Some(first) = all.network_mut(0)
         {
             stay(first, family, &settings.cluster_cidrs);
         }
@@ -60,17 +60,27 @@ pub(super) fn choose(
     Ok(DefaultGw { v4, v6 })
 }
 
+impl All {
+    /// The first network of each reference.
+    fn networks(&self) -> impl Iterator<Item = &Network> {
+        self.references
+            .iter()
+            .filter_map(|one| one.networks.first())
+    }
+
+    fn network_mut(&mut self, reference: usize) -> Option<&mut Network> {
+        self.references.get_mut(reference)?.networks.first_mut()
+    }
+}
+
 /// Which network is meant: an interface, a reference, a network, in this order.
 fn position(all: &All, text: &str) -> Result<usize, ResolveError> {
-    let by_interface = all
-        .networks
-        .iter()
-        .enumerate()
-        .position(|(index, network)| match &network.interface {
-            Some(interface) => interface.as_str() == text,
-            None => index == 0 && text == FIRST,
-        });
-    let mut references = all.references.iter();
+    let interface_fits = |(index, network): (usize, &Network)| match &network.interface {
+        Some(interface) => interface.as_str() == text,
+        None => index == 0 && text == FIRST,
+    };
+    let by_interface = all.networks().enumerate().position(interface_fits);
+    let mut references = all.references.iter().map(|one| &one.reference);
     let by_reference = || {
         references.position(|reference| {
             reference.name == text
@@ -78,8 +88,7 @@ fn position(all: &All, text: &str) -> Result<usize, ResolveError> {
         })
     };
     let by_name = || {
-        all.networks
-            .iter()
+        all.networks()
             .position(|network| network.name.as_str() == text)
     };
     let found = by_interface.or_else(by_reference).or_else(by_name);
@@ -88,8 +97,11 @@ fn position(all: &All, text: &str) -> Result<usize, ResolveError> {
 
 /// A name that means just this one when the interfaces are made.
 fn name(all: &All, index: usize) -> String {
-    let network = all.networks.get(index);
-    match network.and_then(|network| network.interface.as_ref()) {
+    match all
+        .networks()
+        .nth(index)
+        .and_then(|network| network.interface.as_ref())
+    {
         Some(interface) => interface.to_string(),
         None => FIRST.to_owned(),
     }
@@ -160,8 +172,8 @@ fn has(ipam: &Ipam, family: Family) -> bool {
 }
 
 fn unknown(all: &All, text: &str) -> ResolveError {
-    let each = (0..).zip(&all.references).map(|(index, reference)| {
-        let interface = name(all, index);
+    let each = (0..).zip(&all.references).map(|(index, one)| {
+        let (interface, reference) = (name(all, index), &one.reference);
         match &*reference.namespace {
             "" => format!("{} ({interface})", reference.name),
             namespace => format!("{namespace}/{} ({interface})", reference.name),

@@ -42,7 +42,7 @@ pub use request::Named;
 
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
-use plexus_api::cni::{Body, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
+use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::MAX_NETWORKS;
 use request::NetworkRequest;
@@ -167,15 +167,24 @@ impl Reference {
     }
 }
 
-/// What a pod asked for: `references` has one element per network of `body`, in order.
+/// What a pod asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PodNetworks {
-    /// [`Body::All`], or [`Body::One`] in plugin mode.
-    pub body: Body,
-    /// Where each came from.
-    pub references: Vec<Reference>,
+    /// Its references, in order: all of the pod's, or in plugin mode the one that the call means.
+    pub references: Vec<ResolvedReference>,
+    /// Who has the default route; none in plugin mode.
+    pub default_gw: Option<DefaultGw>,
     /// What users must be told though it works: quotes that were straightened, …
     pub warnings: Vec<String>,
+}
+
+/// One mention of a network, and what it means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedReference {
+    /// Where it came from.
+    pub reference: Reference,
+    /// One network for each interface that it makes: at least one.
+    pub networks: Vec<Network>,
 }
 
 /// All networks of a pod: `first` (index 0), then one per reference, in the order of
@@ -204,8 +213,10 @@ pub fn pod_networks(
         None => first,
     };
     unheeded(runtime, &network, &mut all.warnings);
-    all.networks.push(network);
-    all.references.push(reference);
+    all.references.push(ResolvedReference {
+        reference,
+        networks: vec![network],
+    });
     for (index, request) in (1..).zip(&request) {
         let found = lookup
             .find(request)
@@ -214,16 +225,13 @@ pub fn pod_networks(
     }
     all.answer_where_asked();
     let total = u32::try_from(all.references.len()).unwrap_or(u32::MAX);
-    for (index, reference) in (0..).zip(&mut all.references) {
-        (reference.index, reference.total) = (index, total);
+    for (index, one) in (0..).zip(&mut all.references) {
+        (one.reference.index, one.reference.total) = (index, total);
     }
     let default_gw = default_gw::choose(pod, &mut all, &request, settings)?;
     Ok(PodNetworks {
-        body: Body::All {
-            networks: all.networks,
-            default_gw,
-        },
         references: all.references,
+        default_gw: Some(default_gw),
         warnings: all.warnings,
     })
 }
@@ -231,8 +239,7 @@ pub fn pod_networks(
 /// What is known of the pod's networks so far.
 #[derive(Default)]
 struct All {
-    networks: Vec<Network>,
-    references: Vec<Reference>,
+    references: Vec<ResolvedReference>,
     warnings: Vec<String>,
 }
 
@@ -249,8 +256,10 @@ impl All {
             // What the runtime sent is for the first interface alone.
             network.runtime.get_or_insert_default();
         }
-        self.references.push(found.reference);
-        self.networks.push(network);
+        self.references.push(ResolvedReference {
+            reference: found.reference,
+            networks: vec![network],
+        });
         self.warnings.extend(found.warnings);
         Ok(())
     }
@@ -259,13 +268,15 @@ impl All {
     /// if it is on one routed network more than once, and on networks of the fabric, which nodes and
     /// other networks reach.
     fn answer_where_asked(&mut self) {
-        let uuids: Vec<&str> = self.references.iter().map(|r| r.uuid.as_str()).collect();
-        for (index, (network, reference)) in
-            self.networks.iter_mut().zip(&self.references).enumerate()
-        {
-            let same = uuids.iter().filter(|uuid| **uuid == reference.uuid);
-            network.source_routing |= is_routed(network) && same.count() > 1;
-            network.source_routing |= index > 0 && is_of_fabric(network);
+        let references = self.references.iter();
+        let uuids: Vec<String> = references.map(|one| one.reference.uuid.clone()).collect();
+        for (index, one) in self.references.iter_mut().enumerate() {
+            let same = uuids.iter().filter(|uuid| **uuid == one.reference.uuid);
+            let repeated = same.count() > 1 || one.networks.len() > 1;
+            for network in &mut one.networks {
+                network.source_routing |= is_routed(network) && repeated;
+                network.source_routing |= index > 0 && is_of_fabric(network);
+            }
         }
     }
 }

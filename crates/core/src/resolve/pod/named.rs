@@ -5,9 +5,10 @@ use super::lookup::{Lookup, ResolvedNetwork, without_default_route};
 use super::nad::Means;
 use super::request::{self, Named, NetworkRequest, requested};
 use super::{
-    NadObject, Objects, PodFacts, PodNetworks, Reference, Settings, is_of_fabric, is_routed,
+    NadObject, Objects, PodFacts, PodNetworks, Reference, ResolvedReference, Settings,
+    is_of_fabric, is_routed,
 };
-use plexus_api::cni::{Body, FqName, Runtime};
+use plexus_api::cni::{FqName, Runtime};
 use plexus_api::pod::{self, NETWORKS, NetworkSelection};
 use plexus_types::IfName;
 
@@ -64,8 +65,11 @@ pub fn named_network(
     let maybe_twice = at.is_none() || same.count() > 1;
     network.source_routing |= (is_routed(&network) && maybe_twice) || is_of_fabric(&network);
     Ok(PodNetworks {
-        body: Body::One(network),
-        references: vec![reference],
+        references: vec![ResolvedReference {
+            reference,
+            networks: vec![network],
+        }],
+        default_gw: None,
         warnings: found.warnings,
     })
 }

@@ -253,7 +253,8 @@ impl MultiNicNetworkSpec {
             return problems.add("spec.namespaces", text);
         }
         for (i, name) in self.namespaces.iter().enumerate() {
-            if crate::pod::check_namespace(name).is_err() {
+            let label = name.len() <= 63 && !name.contains('.');
+            if !label || crate::pod::check_object(name).is_err() {
                 let text = format!("is {}, which is no namespace's name", quoted(name));
                 problems.add(format!("spec.namespaces[{i}]"), text);
             }

@@ -187,7 +187,7 @@ impl Served {
 /// What a NAD of that plugin type waits for, if it does.
 pub fn plugin_waits(plugin: &str) -> Option<&'static str> {
     match plugin {
-        "multi-nic" | "multi-nic-ipam" => Some(MULTI_NIC),
+        "multi-nic-ipam" => Some(MULTI_NIC),
         "multus-multivpc-cni" => Some(MULTI_VPC),
         _ => None,
     }

@@ -204,7 +204,12 @@ fn block_use(
     let subnet = subnets.iter().find(|subnet| subnet.cidr.contains(&cidr));
     let capacity = |part: IpNet| {
         let subnet = subnet?;
-        let pool = Pool::of_part(part, subnet.cidr, &subnet.exclude, &[subnet.gateway]);
+        let pool = Pool::of_part(
+            part,
+            subnet.cidr,
+            &subnet.exclude,
+            subnet.gateway.as_slice(),
+        );
         Some(pool.capacity())
     };
     let whole = capacity(cidr).unwrap_or(0);

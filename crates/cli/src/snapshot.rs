@@ -333,6 +333,36 @@ impl Objects for NodeView<'_> {
     fn on_disk(&self, _: &str) -> Option<String> {
         None
     }
+
+    fn multi_nic(&self, named: &str) -> Option<Arc<MultiNicObject>> {
+        let of_kind = |kind: &'static str, named: &str| {
+            let mut all = self.snapshot.waiting.iter();
+            all.find(|one| text(one, "/kind") == kind && name(one) == named)
+                .cloned()
+        };
+        let object = of_kind("MultiNicNetwork", named)?;
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        let spec: MultiNicNetworkSpec = serde_json::from_value(spec).ok()?;
+        let uid = uid(&object);
+        let own = blocks_of(self.snapshot, &uid);
+        let own = own.filter(|block| text(block, "/spec/node") == self.node);
+        let blocks = own.filter_map(|block| {
+            let nic = block.pointer("/spec/nic")?.clone();
+            Some((serde_json::from_value(nic).ok()?, cidr(block)?))
+        });
+        let host = of_kind("HostInterface", self.node).unwrap_or_default();
+        let is_down = |nic: &str| {
+            let mut all = list(&host, "/spec/interfaces").iter();
+            all.any(|one| text(one, "/interfaceName") == nic && text(one, "/state") == "down")
+        };
+        Some(Arc::new(MultiNicObject {
+            name: named.to_owned(),
+            nics: NodeNic::of_blocks(blocks, |nic| !is_down(nic)),
+            uid,
+            meaning: Arc::new(spec.meaning()),
+            spec: Arc::new(spec),
+        }))
+    }
 }
 
 impl BlockSource for NodeView<'_> {

@@ -11,6 +11,7 @@ use plexus_core::attach::preview::sandbox;
 use plexus_core::attach::{Attach, AttachError, AttachRequest, Backend, PreparationResult, Step};
 use plexus_core::attachment::{Assigned, AssignedIp};
 use plexus_core::plan::ObservedMacs;
+use plexus_core::resolve::Networks;
 
 fn request(config: &str) -> AttachRequest {
     let conf = NetConf::parse(config.as_bytes(), &Args::default()).unwrap();
@@ -143,8 +144,8 @@ fn plugin_mode_answers_all_interfaces_of_the_reference() {
     let one = r#"{"cniVersion":"1.1.0","name":"a","type":"plexus-cni","provider":"routed",
         "ipam":{"type":"plexus","subnets":["10.0.0.0/24"]}}"#;
     let mut request = request(one);
-    let again = request.references[0].networks[0].clone();
-    request.references[0].networks.push(again);
+    let again = request.references[0].networks.all()[0].clone();
+    request.references[0].networks = Networks::PerNic(vec![again.clone(), again]);
     request.previous = Some(with_default_route());
     let mut attach = attach(request);
     assert_eq!(attach.begin_step().unwrap(), Some(Step::Links(0..2)));
@@ -153,7 +154,7 @@ fn plugin_mode_answers_all_interfaces_of_the_reference() {
     let inside = answer.interfaces.iter().filter(|i| i.sandbox.is_some());
     assert_eq!(
         inside.map(|i| i.name.as_str()).collect::<Vec<_>>(),
-        ["eth0", "eth0-1"]
+        ["eth0-0", "eth0-1"]
     );
     assert_eq!(answer.ips.len(), 2);
     for ip in &answer.ips {

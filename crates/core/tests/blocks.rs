@@ -29,7 +29,7 @@ fn ip(text: &str) -> IpAddr {
 fn subnet(cidr: &str, gateway: &str, length: Option<u8>) -> BlockSubnet {
     BlockSubnet {
         cidr: net(cidr),
-        gateway: ip(gateway),
+        gateway: Some(ip(gateway)),
         exclude: Vec::new(),
         block_length: length,
     }
@@ -363,7 +363,7 @@ proptest! {
                 Ok(assigned) => {
                     let got = assigned.ips[0].address.addr();
                     prop_assert!(configs[node].own.own.iter().any(|block| block.contains(&got)));
-                    prop_assert!(!shared.exclude[0].contains(&got) && got != shared.gateway);
+                    prop_assert!(!shared.exclude[0].contains(&got) && Some(got) != shared.gateway);
                     prop_assert!(got != ip("10.1.0.0") && got != ip("10.1.0.63"));
                 }
                 Err(error) => {

@@ -63,7 +63,7 @@ fn call(
 
 fn meant(networks: &PodNetworks) -> String {
     let reference = &networks.references[0].reference;
-    let provider = match &networks.references[0].networks[0].backend {
+    let provider = match &networks.references[0].networks.all()[0].backend {
         NetworkBackend::Native(native) => native.provider.name(),
         NetworkBackend::Delegate(_) => "delegate",
     };
@@ -148,7 +148,7 @@ fn the_first_interface_has_the_default_route() {
     assert!(at("eth1").default_gw.is_none(), "plugin mode");
     for ifname in ["eth0", "eth1"] {
         assert!(
-            at(ifname).references[0].networks[0].source_routing,
+            at(ifname).references[0].networks.all()[0].source_routing,
             "{ifname}"
         );
     }
@@ -184,7 +184,7 @@ fn what_the_runtime_asks_is_passed_on() {
         ..Runtime::default()
     };
     let one = call("x", Some(("default", "fabric")), "eth1", &runtime).unwrap();
-    let NetworkBackend::Native(native) = &one.references[0].networks[0].backend else {
+    let NetworkBackend::Native(native) = &one.references[0].networks.all()[0].backend else {
         panic!("{one:?}")
     };
     assert_eq!((native.mac, native.ips.len()), (runtime.mac, 1));

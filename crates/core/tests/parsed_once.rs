@@ -12,7 +12,7 @@ mod cluster;
 use cluster::{Case, answered};
 use plexus_api::cni::{Error, Ipam, NetworkBackend};
 use plexus_core::resolve::{
-    NadObject, NetworkObject, Objects, PodFacts, PodNetworks, pod_networks,
+    MultiNicObject, NadObject, NetworkObject, Objects, PodFacts, PodNetworks, pod_networks,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -71,6 +71,9 @@ impl Objects for Cluster {
     fn on_disk(&self, _: &str) -> Option<String> {
         None
     }
+    fn multi_nic(&self, _: &str) -> Option<Arc<MultiNicObject>> {
+        None
+    }
 }
 
 /// The object that the Arc holds, which nobody else has.
@@ -86,7 +89,7 @@ fn the_text_of_a_nad_is_read_once() {
     // What was read stands for the text, whatever pods ask of the network.
     assert_eq!(cluster.on_red("").unwrap(), plain);
     let asked = cluster.on_red(r#", "ips": ["10.1.0.7"]"#).unwrap();
-    let NetworkBackend::Native(native) = &asked.references[1].networks[0].backend else {
+    let NetworkBackend::Native(native) = &asked.references[1].networks.all()[0].backend else {
         panic!("{asked:?}");
     };
     assert_eq!(native.ips, [("10.1.0.7".parse().unwrap(), None)]);

@@ -97,7 +97,7 @@ fn ours(text: &str) -> Result<PodNetworks, Error> {
 fn names(networks: &PodNetworks) -> Vec<String> {
     let each = networks.references.iter();
     each.map(|one| {
-        let (reference, network) = (&one.reference, &one.networks[0]);
+        let (reference, network) = (&one.reference, &one.networks.all()[0]);
         let interface = network.interface.as_ref().map_or("-", IfName::as_str);
         let Reference {
             index,
@@ -112,7 +112,7 @@ fn names(networks: &PodNetworks) -> Vec<String> {
 }
 
 fn native(networks: &PodNetworks, index: usize) -> &Native {
-    match &networks.references[index].networks[0].backend {
+    match &networks.references[index].networks.all()[0].backend {
         NetworkBackend::Native(native) => native,
         NetworkBackend::Delegate(chain) => panic!("{chain:?}"),
     }
@@ -168,7 +168,7 @@ fn all_annotations_in_order_duplicates_included() {
     let cni: Vec<&str> = all
         .references
         .iter()
-        .map(|r| r.networks[0].name.as_str())
+        .map(|r| r.networks.all()[0].name.as_str())
         .collect();
     assert_eq!(
         cni,
@@ -209,7 +209,7 @@ fn a_network_object_becomes_what_its_provider_says() {
     assert_eq!(routed.not_masq.len(), 3);
     assert!(native(&all, 3).ipam.is_none());
     assert!(
-        matches!(&all.references[4].networks[0].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
+        matches!(&all.references[4].networks.all()[0].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
     );
     assert!(matches!(&native(&all, 5).provider, Provider::Overlay(overlay) if overlay.snat));
 }
@@ -286,7 +286,7 @@ fn nads_of_every_kind() {
     );
     assert_eq!(all.references[4].reference.uuid, "uid-nad-inline");
     assert!(
-        matches!(&all.references[5].networks[0].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
+        matches!(&all.references[5].networks.all()[0].backend, NetworkBackend::Delegate(chain) if chain.plugins.len() == 2)
     );
     assert!(matches!(&native(&all, 6).provider, Provider::Overlay(overlay) if overlay.snat));
     let warnings = all.warnings.join("\n");
@@ -403,7 +403,8 @@ fn the_default_route_by_name_of_network_or_interface() {
         assert_eq!(default_gw(&all), (Some(chosen), Some(chosen)), "{choice}");
         let moved = chosen != "eth0";
         assert_eq!(
-            all.references[0].networks[0].source_routing, moved,
+            all.references[0].networks.all()[0].source_routing,
+            moved,
             "{choice}"
         );
         let Some(Ipam::Blocks(first)) = &native(&all, 0).ipam else {
@@ -479,7 +480,10 @@ fn an_ipam_plugin_that_is_executed_gets_what_the_pod_asks() {
         panic!("{:?}", native(&all, 1).ipam)
     };
     assert_eq!(ipam.routes[0].gw, Some("10.40.0.254".parse().unwrap()));
-    let runtime = all.references[1].networks[0].runtime.as_ref().unwrap();
+    let runtime = all.references[1].networks.all()[0]
+        .runtime
+        .as_ref()
+        .unwrap();
     assert_eq!(runtime["ips"], json!(["10.40.0.7/24"]));
     // As the first network, it keeps the cluster's prefixes if the default route is elsewhere.
     let moved = pod(json!({"v1.multus-cni.io/default-network": "default/wide",
@@ -494,7 +498,7 @@ fn an_ipam_plugin_that_is_executed_gets_what_the_pod_asks() {
         stays, cluster,
         "of both families: which it gives is not known yet"
     );
-    assert!(all.references[0].networks[0].source_routing);
+    assert!(all.references[0].networks.all()[0].source_routing);
 }
 
 #[test]
@@ -513,7 +517,10 @@ fn multus_default_network_replaces_the_first() {
     let all = case(json!({"v1.multus-cni.io/default-network": "default/sriov"}))
         .networks(&conf)
         .unwrap();
-    let runtime = all.references[0].networks[0].runtime.as_ref().unwrap();
+    let runtime = all.references[0].networks.all()[0]
+        .runtime
+        .as_ref()
+        .unwrap();
     assert!(runtime.contains_key("portMappings"));
 }
 
@@ -526,7 +533,7 @@ fn what_the_runtime_sends_is_for_the_first_interface() {
         .networks(&conf)
         .unwrap();
     assert_eq!(
-        all.references[1].networks[0].runtime,
+        all.references[1].networks.all()[0].runtime,
         Some(Default::default())
     );
     assert!(
@@ -645,7 +652,8 @@ fn a_call_for_one_network() {
     let alone = call(json!({}), "red", "eth1", None, &nothing).unwrap();
     assert_eq!(names(&alone), ["0/1 default/red -"]);
     // Nobody knows whether it comes twice; where there is a list, it says so.
-    let by_source = |networks: &PodNetworks| networks.references[0].networks[0].source_routing;
+    let by_source =
+        |networks: &PodNetworks| networks.references[0].networks.all()[0].source_routing;
     assert!(by_source(&alone));
     for (list, twice) in [("team-a/blue", false), ("team-a/blue,team-a/blue", true)] {
         assert_eq!(
@@ -720,7 +728,7 @@ proptest! {
             "opencontrail.org/default-gw": gw,
         }));
         match result {
-            Ok(all) => prop_assert!(all.references.iter().all(|one| one.networks.len() == 1)),
+            Ok(all) => prop_assert!(all.references.iter().all(|one| one.networks.all().len() == 1)),
             Err(error) => prop_assert!(!error.msg.is_empty()),
         }
     }

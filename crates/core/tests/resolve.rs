@@ -7,7 +7,8 @@
 )]
 
 use plexus_api::cni::{
-    Args, DefaultGw, Dns, Macvlan, MacvlanMode, Native, NetConf, Outcome, Provider, RouteConf,
+    Args, DefaultGw, Dns, Macvlan, MacvlanMode, Native, NetConf, Network, Outcome, Provider,
+    RouteConf,
 };
 use plexus_core::attach::preview::sandbox;
 use plexus_core::attach::{
@@ -15,6 +16,7 @@ use plexus_core::attach::{
 };
 use plexus_core::attachment::{Assigned, AssignedIp, DefaultRoute, NativeSpec};
 use plexus_core::refusal::Refusal;
+use plexus_core::resolve::Networks;
 use plexus_types::{IfName, NetworkName, chain};
 
 /// The error and its next step.
@@ -59,19 +61,25 @@ fn a_reference_may_make_several_interfaces() {
     );
     let conf = NetConf::parse(all.as_bytes(), &Args::default()).unwrap();
     let mut request = AttachRequest::of(&conf, sandbox("c1").unwrap());
-    let networks = request.references.remove(2).networks;
-    request.references[1].networks.extend(networks);
-    request.references[1].networks[1].name = "b".parse().unwrap();
+    let of_nics = request.references.split_off(1).into_iter();
+    let of_nics = of_nics.map(|one| Network {
+        name: "b".parse().unwrap(),
+        ..one.networks.all()[0].clone()
+    });
+    request.references.push(ReferenceRequest {
+        origin: None,
+        networks: Networks::PerNic(of_nics.collect()),
+    });
     let names = |request: &AttachRequest| {
         let attach = Attach::new(request.clone()).unwrap();
         let name = |one: &Attachment| format!("{}.{} {}", one.reference, one.ordinal, one.ifname);
         attach.attachments().iter().map(name).collect::<Vec<_>>()
     };
-    assert_eq!(names(&request), ["0.0 eth0", "1.0 net1", "1.1 net1-1"]);
+    assert_eq!(names(&request), ["0.0 eth0", "1.0 net1-0", "1.1 net1-1"]);
     // Plugin mode: the one reference, named by the runtime.
     let one: ReferenceRequest = request.references.remove(1);
     (request.references, request.default_gw) = (vec![one], None);
-    assert_eq!(names(&request), ["0.0 eth0", "0.1 eth0-1"]);
+    assert_eq!(names(&request), ["0.0 eth0-0", "0.1 eth0-1"]);
 }
 
 #[test]

@@ -333,7 +333,7 @@ mod tests {
             },
             subnet: BlockSubnet {
                 cidr,
-                gateway: cidr.hosts().last().unwrap(),
+                gateway: cidr.hosts().last(),
                 exclude: Vec::new(),
                 block_length: Some(26),
             },

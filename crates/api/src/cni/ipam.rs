@@ -110,8 +110,8 @@ pub struct BlockIpam {
 pub struct BlockSubnet {
     /// The subnet, masked.
     pub cidr: IpNet,
-    /// Its gateway, never handed out.
-    pub gateway: IpAddr,
+    /// Its gateway, never handed out; none: it has none.
+    pub gateway: Option<IpAddr>,
     /// Inside it, never handed out.
     pub exclude: Vec<IpNet>,
     /// Prefix length of its blocks; none: it is this node's as a whole, and no block can be claimed (the node's

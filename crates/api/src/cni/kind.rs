@@ -97,7 +97,7 @@ mod tests {
             matches!(of(r#"{"type":"macvlan","mode":"x"}"#), NetworkConfigKind::Invalid(k, _) if k == "macvlan")
         );
         assert!(
-            matches!(of(r#"{"type":"multi-nic"}"#), NetworkConfigKind::Waits(k, _) if k == "multi-nic")
+            matches!(of(r#"{"type":"multi-nic"}"#), NetworkConfigKind::Named(k) if k == "multi-nic")
         );
         assert!(matches!(
             of(r#"{"type":"plexus-cni"}"#),

@@ -514,8 +514,9 @@ fn definitions_say_what_is_done_with_them() {
         &nad("'{“type”: “plexus-cni”}'"),
         &["W5 spec.config: spec.config has typographic quotes"],
     );
+    finds(&nad("'{\"type\": \"multi-nic\"}'"), &[]);
     finds(
-        &nad("'{\"type\": \"multi-nic\"}'"),
+        &nad("'{\"type\": \"multi-nic-ipam\"}'"),
         &["W5 spec.config: it is kept, and waits"],
     );
     finds(&nad("'{'"), &["P5 spec.config: is not valid JSON"]);

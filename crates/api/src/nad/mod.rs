@@ -56,6 +56,11 @@ pub fn is_named(config: &Map<String, Value>) -> bool {
     parse::is_named(config)
 }
 
+/// Whether it is a NAD of a MultiNicNetwork: the network has its name.
+pub fn is_multi_nic(config: &Map<String, Value>) -> bool {
+    parse::is_multi_nic(config)
+}
+
 /// The key `network` of such a configuration; keys that are not known are problems.
 pub fn named(config: &Map<String, Value>) -> Result<Option<FqName>, Problems> {
     let mut fields = Fields::new(config, PATH);

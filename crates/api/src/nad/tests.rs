@@ -86,7 +86,8 @@ fn what_only_names_a_network() {
         (r#"{"type":"plexus-cni","network":[]}"#, false),
         (r#"{"type":"plexus-cni","networks":"pod"}"#, false),
         (r#"{"type":"macvlan"}"#, false),
-        (r#"{"type":"multi-nic"}"#, false),
+        (r#"{"type":"multi-nic","subnet":"10.0.0.0/8"}"#, true),
+        (r#"{"type":"multi-nic","provider":"macvlan"}"#, false),
         (
             r#"{"plugins":[{"type":"plexus-cni"},{"type":"tuning"}]}"#,
             false,

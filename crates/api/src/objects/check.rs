@@ -94,7 +94,7 @@ impl NetworkSpec {
         let subnets = self.subnets.values();
         let subnets = subnets.map(|subnet| BlockSubnet {
             cidr: subnet.cidr.trunc(),
-            gateway: self.gateway_of(subnet),
+            gateway: Some(self.gateway_of(subnet)),
             exclude: subnet.exclude.iter().map(IpNet::trunc).collect(),
             block_length: Some(self.block_length_of(subnet)),
         });

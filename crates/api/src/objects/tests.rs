@@ -60,7 +60,7 @@ fn gateways_and_blocks() {
     );
     let subnets = network.block_subnets();
     assert_eq!(subnets[0].block_length, Some(24));
-    assert_eq!(subnets[0].gateway.to_string(), "10.0.0.1");
+    assert_eq!(subnets[0].gateway, "10.0.0.1".parse().ok());
     assert_eq!(subnets[1].block_length, Some(122));
 }
 

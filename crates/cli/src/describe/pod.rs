@@ -112,7 +112,7 @@ fn requested_by<'a>(planned: Option<&'a PodNetworks>, attachment: &Value) -> Req
     let ordinal = usize::try_from(ordinal).unwrap_or(usize::MAX);
     RequestedBy {
         by: source(now.map(|one| &one.reference), index, total),
-        network: now.and_then(|one| one.networks.get(ordinal)),
+        network: now.and_then(|one| one.networks.all().get(ordinal)),
     }
 }
 
@@ -272,7 +272,7 @@ fn requested_networks(snapshot: &Snapshot, pod: &Value, planned: Option<&PodNetw
         (Some(all), _) => {
             for one in &all.references {
                 let reference = &one.reference;
-                let first = one.networks.first();
+                let first = one.networks.all().first();
                 let ifname = match first.and_then(|network| network.interface.as_ref()) {
                     Some(ifname) => ifname.to_string(),
                     None => "eth0".to_owned(),

@@ -318,14 +318,17 @@ fn not_attached(
     let waits_for_claims = all.iter().any(|answer| answer.reason == Reason::Later);
     let before = all.len();
     for examined in examined_networks {
-        match &examined.network {
+        match &examined.networks {
             Err(error) => all.push(reference::missing(
                 snapshot,
                 namespace(pod),
                 examined,
                 error,
             )),
-            Ok(network) => all.extend(reference::found(snapshot, examined, network, node)),
+            Ok(networks) => {
+                let each = networks.all().iter();
+                all.extend(each.filter_map(|one| reference::found(snapshot, examined, one, node)));
+            }
         }
     }
     if all.len() == before {

@@ -197,7 +197,7 @@ impl Attach {
             return Ok(());
         };
         let reference = self.request.references.get(one.reference);
-        let network = reference.and_then(|it| it.networks.get(one.ordinal as usize));
+        let network = reference.and_then(|it| it.networks.all().get(one.ordinal as usize));
         let (Some(native), Some(network)) = (one.native(), network) else {
             return Ok(());
         };

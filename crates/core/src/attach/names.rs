@@ -1,11 +1,12 @@
 //! From references to attachments: their order, and the names of their interfaces.
 //!
 //! The first reference's interface has the request's name, another one's the name that it asks for, else
-//! `net<reference>`. Further interfaces of a reference have its name with `-<ordinal>` behind it.
+//! `net<reference>`. Interfaces of a reference that makes one for each NIC have its name with `-<ordinal>` behind it.
 
 use super::{AttachError, AttachRequest, Attachment, Backend, NativeWork, PluginRun, Preparation};
 use crate::attachment::{Assigned, NativeSpec};
 use crate::plan::{Facts, NodePlan};
+use crate::resolve::Networks;
 use plexus_api::cni::{Ipam, Network, NetworkBackend};
 use plexus_types::IfName;
 use serde_json::{Map, Value};
@@ -15,11 +16,12 @@ pub(super) fn attachments(request: &AttachRequest) -> Result<Vec<Attachment>, At
         || request
             .references
             .iter()
-            .any(|reference| reference.networks.len() > 1);
+            .any(|reference| reference.networks.all().len() > 1);
     let mut all: Vec<Attachment> = Vec::with_capacity(request.references.len());
     for (index, reference) in request.references.iter().enumerate() {
-        for (ordinal, network) in (0_u32..).zip(&reference.networks) {
-            let ifname = ifname(request, network, index, ordinal)?;
+        for (ordinal, network) in (0_u32..).zip(reference.networks.all()) {
+            let number = matches!(reference.networks, Networks::PerNic(_)).then_some(ordinal);
+            let ifname = ifname(request, network, index, number)?;
             if let Some(other) = all.iter().find(|other| other.ifname == ifname) {
                 return Err(AttachError::SameName {
                     first: (other.network.clone(), other.reference),
@@ -86,17 +88,17 @@ fn ifname(
     request: &AttachRequest,
     network: &Network,
     index: usize,
-    ordinal: u32,
+    number: Option<u32>,
 ) -> Result<IfName, AttachError> {
     let asked = network.interface.as_ref();
-    let first = match asked.filter(|_| request.is_standalone() && index > 0) {
+    let name = match asked.filter(|_| request.is_standalone() && index > 0) {
         Some(interface) => interface.to_string(),
         None if index == 0 => request.sandbox.ifname.to_string(),
         None => format!("net{index}"),
     };
-    let name = match ordinal {
-        0 => first,
-        _ => format!("{first}-{ordinal}"),
+    let name = match number {
+        None => name,
+        Some(number) => format!("{name}-{number}"),
     };
     IfName::new(&name).map_err(|source| AttachError::Name {
         network: network.name.clone(),

@@ -2,8 +2,8 @@
 //! requests: a CNI call is one source of them. Nothing behind it knows where a request came from.
 
 use crate::plan::LinkOwner;
-use crate::resolve::{PodNetworks, Reference};
-use plexus_api::cni::{Body, DefaultGw, NetConf, Network, Outcome, PortMapping};
+use crate::resolve::{Networks, PodNetworks, Reference};
+use plexus_api::cni::{Body, DefaultGw, NetConf, Outcome, PortMapping};
 use plexus_types::{ContainerId, IfName, NetnsCookie};
 use serde_json::{Map, Value};
 
@@ -45,8 +45,8 @@ pub struct Sandbox {
 pub struct ReferenceRequest {
     /// How the cluster knows it; none for an inline configuration.
     pub origin: Option<Reference>,
-    /// One network for each interface that it makes: at least one.
-    pub networks: Vec<Network>,
+    /// What it means: a network for each interface that it makes.
+    pub networks: Networks,
 }
 
 impl AttachRequest {
@@ -55,7 +55,7 @@ impl AttachRequest {
         let references = conf.body.networks().iter();
         let references = references.map(|network| ReferenceRequest {
             origin: None,
-            networks: vec![network.clone()],
+            networks: Networks::One(network.clone()),
         });
         let default_gw = match &conf.body {
             Body::All { default_gw, .. } => Some(default_gw.clone()),

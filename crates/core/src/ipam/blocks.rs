@@ -99,7 +99,7 @@ impl Network {
         for subnet in subnets() {
             for block in self.in_turn(view.own, subnet) {
                 let exclude = apart.excluded(subnet, &block);
-                self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
+                self.prepare_pool(&block, &subnet.cidr, &exclude, subnet.gateway.as_slice());
                 let Some(pool) = self.pools.get_mut(&block) else {
                     continue;
                 };
@@ -148,7 +148,13 @@ impl Network {
             }
             None => {}
         }
-        check_usable(address, &subnet.cidr, &subnet.exclude, &[subnet.gateway]).map_err(refused)?;
+        check_usable(
+            address,
+            &subnet.cidr,
+            &subnet.exclude,
+            subnet.gateway.as_slice(),
+        )
+        .map_err(refused)?;
         let block = of_subnet(own, subnet)
             .find(|block| block.contains(&address) && !apart.has(block, address));
         let block = block.ok_or_else(|| AllocateError::NeedsBlock {
@@ -158,7 +164,7 @@ impl Network {
             containing: Some(address),
         })?;
         let exclude = apart.excluded(subnet, &block);
-        self.prepare_pool(&block, &subnet.cidr, &exclude, &[subnet.gateway]);
+        self.prepare_pool(&block, &subnet.cidr, &exclude, subnet.gateway.as_slice());
         if let Some(pool) = self.pools.get_mut(&block) {
             pool.allocate_specific(address, owner).map_err(refused)?;
         }
@@ -262,6 +268,6 @@ fn no_room(key: &PoolKey, view: BlockView<'_>, family: Family, capacity: u128) -
 fn assigned(subnet: &BlockSubnet, address: IpAddr) -> AssignedIp {
     AssignedIp {
         address: with_prefix(address, &subnet.cidr),
-        gateway: Some(subnet.gateway),
+        gateway: subnet.gateway,
     }
 }

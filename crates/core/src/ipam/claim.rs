@@ -97,7 +97,7 @@ impl Grid {
             &self.subnet,
             &self.subnet,
             &subnet.exclude,
-            &[subnet.gateway],
+            subnet.gateway.as_slice(),
         );
         for (first, last) in never.iter() {
             if let Some((first, last)) = self.wholly_in(first, last) {

@@ -200,8 +200,8 @@ impl Apart {
 
     /// The indices of a block that are nobody's to hand out.
     fn busy(&self, subnet: &BlockSubnet, block: &IpNet) -> Runs {
-        let gateway = [subnet.gateway];
-        let mut busy = never_handed_out(block, &subnet.cidr, &subnet.exclude, &gateway);
+        let gateway = subnet.gateway.as_slice();
+        let mut busy = never_handed_out(block, &subnet.cidr, &subnet.exclude, gateway);
         for part in self.of(block) {
             if let Some((first, last)) = exclude_range(block, part) {
                 busy.insert(first, last);

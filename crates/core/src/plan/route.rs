@@ -193,7 +193,7 @@ fn check_routed(spec: &NativeSpec, assigned: &Assigned) -> Result<(), PlanProble
         let Some(gateway) = route.gw else { continue };
         let known = gateway == next_hop(family)
             || assigned.ips.iter().any(|ip| ip.gateway == Some(gateway))
-            || shared.iter().any(|subnet| subnet.gateway == gateway);
+            || shared.iter().any(|subnet| subnet.gateway == Some(gateway));
         if !known || Family::of(gateway) != family {
             let dst = route.dst;
             return Err(PlanProblem::RoutedGateway { dst, gateway });

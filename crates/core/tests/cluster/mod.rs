@@ -5,11 +5,13 @@ use plexus_api::cni::{
     Args, BlockIpam, BlockSubnet, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
     Provider, Routed,
 };
+use plexus_api::objects::MultiNicNetworkSpec;
 use plexus_core::attach::{AttachRequest, Sandbox};
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::refusal::{Fault, Refusal};
 use plexus_core::resolve::{
-    NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, pod_networks,
+    MultiNicObject, NadObject, NetworkObject, NodeNic, Objects, PodFacts, PodNetworks, Reference,
+    Settings, pod_networks,
 };
 use plexus_types::chain;
 use serde_json::{Value, json};
@@ -121,12 +123,37 @@ impl Objects for Case {
     fn on_disk(&self, name: &str) -> Option<String> {
         self.0["onDisk"].get(name).map(Value::to_string)
     }
+
+    fn multi_nic(&self, name: &str) -> Option<Arc<MultiNicObject>> {
+        let object = self.0["multiNicNetworks"].get(name)?;
+        let spec: MultiNicNetworkSpec = serde_json::from_value(object["spec"].clone()).unwrap();
+        let nics = object["nics"].as_array().unwrap().iter();
+        let nic = |nic: &Value| NodeNic {
+            name: nic["name"].as_str().unwrap().to_owned(),
+            index: u32::try_from(nic["index"].as_u64().unwrap()).unwrap(),
+            blocks: nets(&nic["blocks"]),
+            is_up: nic["up"] != false,
+        };
+        Some(Arc::new(MultiNicObject {
+            name: name.to_owned(),
+            uid: format!("uid-{name}"),
+            meaning: Arc::new(spec.meaning()),
+            spec: Arc::new(spec),
+            nics: nics.map(nic).collect(),
+        }))
+    }
 }
 
 impl BlockSource for Case {
     fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        let name = network_uid.strip_prefix("uid-").unwrap_or_default();
+        let nics = self.0["multiNicNetworks"][name]["nics"].as_array();
+        let of_nics = nics.into_iter().flatten();
+        let of_nics = of_nics.flat_map(|nic| nets(&nic["blocks"]));
         NodeBlocks {
-            own: nets(&self.0["blocks"][network_uid]),
+            own: of_nics
+                .chain(nets(&self.0["blocks"][network_uid]))
+                .collect(),
             donated: Vec::new(),
         }
     }
@@ -140,7 +167,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
     };
     let subnets = cidrs.iter().map(|cidr| BlockSubnet {
         cidr: *cidr,
-        gateway: cidr.hosts().next().unwrap(),
+        gateway: cidr.hosts().next(),
         exclude: Vec::new(),
         block_length: None,
     });

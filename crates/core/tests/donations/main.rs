@@ -28,7 +28,7 @@ fn ip(text: &str) -> IpAddr {
 fn subnet(cidr: &str, gateway: &str, length: u8) -> BlockSubnet {
     BlockSubnet {
         cidr: net(cidr),
-        gateway: ip(gateway),
+        gateway: Some(ip(gateway)),
         exclude: Vec::new(),
         block_length: Some(length),
     }

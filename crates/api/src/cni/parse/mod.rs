@@ -24,7 +24,7 @@ mod tests;
 
 pub(crate) use super::from::flattened;
 pub use lenient::{Remains, RemainsNetwork};
-pub(crate) use named::{in_nad as named_in_nad, is_named, unused};
+pub(crate) use named::{in_nad as named_in_nad, is_multi_nic, is_named, unused};
 pub(crate) use ports::port_mappings;
 pub(crate) use standalone::default_gw;
 

@@ -30,6 +30,30 @@ const ORIGINAL: [&str; 13] = [
     "log-file",
 ];
 
+/// The type of a configuration that names a MultiNicNetwork.
+pub(crate) const MULTI_NIC: &str = "multi-nic";
+/// What such a configuration repeats of the MultiNicNetwork, which counts.
+const OF_MULTI_NIC: [&str; 11] = [
+    "ipam",
+    "dns",
+    "plugin",
+    "subnet",
+    "masterNets",
+    "multiNICIPAM",
+    "attachPolicy",
+    "daemonIP",
+    "daemonPort",
+    "masters",
+    "deviceIDs",
+];
+
+/// Whether it names a MultiNicNetwork.
+pub(crate) fn is_multi_nic(config: &Map<String, Value>) -> bool {
+    let says_how = ["provider", "plugins", "networks"];
+    let plugin = config.get("type").and_then(Value::as_str);
+    plugin == Some(MULTI_NIC) && !says_how.iter().any(|key| config.contains_key(*key))
+}
+
 /// Whether it is one. A key of a native network, or one that was probably meant to say how the
 /// network is made, makes it an inline configuration with a mistake.
 pub(crate) fn is_named(config: &Map<String, Value>) -> bool {
@@ -43,11 +67,15 @@ pub(crate) fn is_named(config: &Map<String, Value>) -> bool {
         key if all_keys().any(|own| own == key) => true,
         key => nearest(key, &["provider", "plugins", "networks"]).is_some(),
     };
-    named && !config.iter().any(says_how)
+    is_multi_nic(config) || (named && !config.iter().any(says_how))
 }
 
 /// Reads what it has of its own: `network`, and `contrail`, about which the second part warns.
 pub(super) fn read(fields: &mut Fields<'_>) -> (Option<FqName>, Vec<String>) {
+    if is_multi_nic(fields.map()) {
+        fields.know(&OF_MULTI_NIC);
+        return (None, Vec::new());
+    }
     let fq_name = fields.object("network", fq_name).flatten();
     let contrail = fields.object("contrail", |contrail| {
         contrail.know(&ORIGINAL);

@@ -59,6 +59,24 @@ impl MultiNicPlugin {
             MultiNicPlugin::HostDevice => "host-device",
         }
     }
+
+    /// The options of its interface on a NIC, further ones of the network aside.
+    pub fn options(self, nic: &str, mode: VlanMode) -> Map<String, Value> {
+        let mut options = Map::new();
+        match self {
+            MultiNicPlugin::Ipvlan => {
+                options.insert("master".to_owned(), json!(nic));
+                options.insert("mode".to_owned(), json!(mode.name()));
+            }
+            MultiNicPlugin::Macvlan => {
+                options.insert("master".to_owned(), json!(nic));
+            }
+            MultiNicPlugin::HostDevice => {
+                options.insert("device".to_owned(), json!(nic));
+            }
+        }
+        options
+    }
 }
 
 const MAX_MASTER_NETS: usize = 64;

@@ -20,7 +20,7 @@ pub fn pod_cidr_network(
     let subnets = pod_cidrs.iter().map(IpNet::trunc).filter_map(|cidr| {
         Some(BlockSubnet {
             cidr,
-            gateway: address_at(&cidr, 1)?,
+            gateway: Some(address_at(&cidr, 1)?),
             exclude: Vec::new(),
             block_length: None,
         })

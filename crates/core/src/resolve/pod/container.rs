@@ -66,16 +66,18 @@ pub fn container_network(
     };
     let found = find(&fq_name, runtime, settings, objects).map_err(at)?;
     let first = is_first(cni_ifname);
-    if first {
-        check_ports(&found.network, runtime).map_err(at)?;
+    let mut networks = found.networks;
+    for network in networks.all_mut() {
+        if first {
+            check_ports(network, runtime).map_err(at)?;
+        }
+        // Nobody knows whether the same network comes once more.
+        network.source_routing |= is_routed(network) || is_of_fabric(network);
     }
-    let mut network = found.network;
-    // Nobody knows whether the same network comes once more.
-    network.source_routing |= is_routed(&network) || is_of_fabric(&network);
     Ok(PodNetworks {
         references: vec![ResolvedReference {
             reference: found.reference,
-            networks: vec![network],
+            networks,
         }],
         default_gw: first.then(DefaultGw::default),
         warnings: found.warnings,

@@ -3,12 +3,12 @@
 
 use super::error::{ResolveError, invalid};
 use super::request::NetworkRequest;
-use super::{All, PodFacts, Settings, subnets};
+use super::{All, Networks, PodFacts, Settings, subnets};
 use crate::plan::{is_main_default, plain_route};
 use ipnet::IpNet;
 use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, RouteConf};
 use plexus_api::pod::{self, DEFAULT_GW};
-use plexus_types::Family;
+use plexus_types::{Family, IfName};
 use std::net::IpAddr;
 
 /// What runtimes call the first interface.
@@ -65,11 +65,15 @@ impl All {
     fn networks(&self) -> impl Iterator<Item = &Network> {
         self.references
             .iter()
-            .filter_map(|one| one.networks.first())
+            .filter_map(|one| one.networks.all().first())
     }
 
     fn network_mut(&mut self, reference: usize) -> Option<&mut Network> {
-        self.references.get_mut(reference)?.networks.first_mut()
+        self.references
+            .get_mut(reference)?
+            .networks
+            .all_mut()
+            .first_mut()
     }
 }
 
@@ -97,13 +101,12 @@ fn position(all: &All, text: &str) -> Result<usize, ResolveError> {
 
 /// A name that means just this one when the interfaces are made.
 fn name(all: &All, index: usize) -> String {
-    match all
-        .networks()
-        .nth(index)
-        .and_then(|network| network.interface.as_ref())
-    {
-        Some(interface) => interface.to_string(),
-        None => FIRST.to_owned(),
+    let interface = all.networks().nth(index);
+    let interface = interface.and_then(|network| network.interface.as_ref());
+    let interface = interface.map_or(FIRST, IfName::as_str);
+    match all.references.get(index).map(|one| &one.networks) {
+        Some(Networks::PerNic(_)) => format!("{interface}-0"),
+        _ => interface.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a pod's networks cannot be told: which reference of the pod, and what is wrong with it.
 
+use super::multi_nic::MultiNicError;
 use super::request::NetworkRequest;
 use plexus_api::pod::{DEFAULT_GW, DEFAULT_NETWORK, MAX_NETWORKS};
 use plexus_api::{Problems, cni, nad};
@@ -157,6 +158,15 @@ pub enum ResolveError {
         object: String,
         /// Its provider.
         provider: String,
+    },
+    /// A MultiNicNetwork.
+    #[error("MultiNicNetwork {network}")]
+    MultiNic {
+        /// Its name.
+        network: String,
+        /// What is wrong with it, or with what the pod asks of it.
+        #[source]
+        source: MultiNicError,
     },
     /// A delegating plugin may mean two networks.
     #[error(

@@ -2,10 +2,9 @@
 //! [`pod_networks`](super::pod_networks) stops at the first that cannot be had, this goes on.
 
 use super::error::ResolveError;
-use super::lookup::Lookup;
+use super::lookup::{Lookup, Networks};
 use super::request::{self, Named};
 use super::{Objects, PodFacts, Settings};
-use plexus_api::cni::Network;
 
 /// A reference, and what is known of it.
 #[derive(Debug, Clone)]
@@ -22,8 +21,8 @@ pub struct Examined {
     pub ifname: Option<String>,
     /// Namespace and name of what it leads to, as records have them; none if there is none.
     pub place: Option<(String, String)>,
-    /// The network that it means, or why there is none.
-    pub network: Result<Network, ResolveError>,
+    /// The networks that it means, or why there are none.
+    pub networks: Result<Networks, ResolveError>,
     /// What users must be told though it works.
     pub warnings: Vec<String>,
 }
@@ -51,10 +50,10 @@ pub fn examine(
             0 => None,
             _ => request.ifname(index).ok().map(|name| name.to_string()),
         };
-        let (place, network, warnings) = match found {
+        let (place, networks, warnings) = match found {
             Ok(found) => {
                 let place = Some((found.reference.namespace, found.reference.name));
-                (place, Ok(found.network), found.warnings)
+                (place, Ok(found.networks), found.warnings)
             }
             Err(error) => (None, Err(error), Vec::new()),
         };
@@ -65,7 +64,7 @@ pub fn examine(
             target: request.target,
             ifname,
             place,
-            network,
+            networks,
             warnings,
         }
     });

@@ -17,13 +17,40 @@ pub(super) struct Lookup<'a> {
     pub(super) objects: &'a dyn Objects,
 }
 
-/// The network that a request means.
+/// What a request means.
 #[derive(Debug)]
 pub(super) struct ResolvedNetwork {
-    pub(super) network: Network,
+    pub(super) networks: Networks,
     /// Where it came from, as if it were the only one.
     pub(super) reference: Reference,
     pub(super) warnings: Vec<String>,
+}
+
+/// The networks of one reference.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Networks {
+    /// One: one interface.
+    One(Network),
+    /// One for each NIC of the node that the pod gets: their interfaces are numbered, even if it is one.
+    PerNic(Vec<Network>),
+}
+
+impl Networks {
+    /// All of them, in order of their interfaces.
+    pub fn all(&self) -> &[Network] {
+        match self {
+            Networks::One(network) => std::slice::from_ref(network),
+            Networks::PerNic(networks) => networks,
+        }
+    }
+
+    /// All of them, in order of their interfaces.
+    pub fn all_mut(&mut self) -> &mut [Network] {
+        match self {
+            Networks::One(network) => std::slice::from_mut(network),
+            Networks::PerNic(networks) => networks,
+        }
+    }
 }
 
 const NAD: &str = "NetworkAttachmentDefinition";

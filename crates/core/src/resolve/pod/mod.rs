@@ -18,6 +18,7 @@ mod error;
 mod examine;
 mod kept;
 mod lookup;
+mod multi_nic;
 mod nad;
 mod named;
 mod object;
@@ -32,7 +33,8 @@ pub use examine::{Examined, examine};
 pub use kept::{
     CONFIG_HASH, MAX_KEPT_CONFIG, is_kept, matters_in_nad, nad_size, network_size, too_large,
 };
-pub use lookup::by_fq_name;
+pub use lookup::{Networks, by_fq_name};
+pub use multi_nic::{MultiNicError, MultiNicObject, NodeNic};
 pub use nad::{ParsedNad, nad_network};
 pub use named::named_network;
 pub use object::name_of;
@@ -116,6 +118,8 @@ pub trait Objects {
     fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>>;
     /// A configuration in the CNI directory with that `name` (NADs without a config).
     fn on_disk(&self, name: &str) -> Option<String>;
+    /// A MultiNicNetwork, with what this node has of it.
+    fn multi_nic(&self, name: &str) -> Option<Arc<MultiNicObject>>;
 }
 
 /// What holds on every node of the cluster.
@@ -183,8 +187,8 @@ pub struct PodNetworks {
 pub struct ResolvedReference {
     /// Where it came from.
     pub reference: Reference,
-    /// One network for each interface that it makes: at least one.
-    pub networks: Vec<Network>,
+    /// What it means: a network for each interface that it makes.
+    pub networks: Networks,
 }
 
 /// All networks of a pod: `first` (index 0), then one per reference, in the order of
@@ -215,7 +219,7 @@ pub fn pod_networks(
     unheeded(runtime, &network, &mut all.warnings);
     all.references.push(ResolvedReference {
         reference,
-        networks: vec![network],
+        networks: Networks::One(network),
     });
     for (index, request) in (1..).zip(&request) {
         let found = lookup
@@ -250,15 +254,17 @@ impl All {
         request: &NetworkRequest,
         index: usize,
     ) -> Result<(), ResolveError> {
-        let mut network = found.network;
-        network.interface = Some(request.ifname(index)?);
-        if network.backend.executed().is_some() {
-            // What the runtime sent is for the first interface alone.
-            network.runtime.get_or_insert_default();
+        let mut networks = found.networks;
+        for network in networks.all_mut() {
+            network.interface = Some(request.ifname(index)?);
+            if network.backend.executed().is_some() {
+                // What the runtime sent is for the first interface alone.
+                network.runtime.get_or_insert_default();
+            }
         }
         self.references.push(ResolvedReference {
             reference: found.reference,
-            networks: vec![network],
+            networks,
         });
         self.warnings.extend(found.warnings);
         Ok(())
@@ -272,8 +278,8 @@ impl All {
         let uuids: Vec<String> = references.map(|one| one.reference.uuid.clone()).collect();
         for (index, one) in self.references.iter_mut().enumerate() {
             let same = uuids.iter().filter(|uuid| **uuid == one.reference.uuid);
-            let repeated = same.count() > 1 || one.networks.len() > 1;
-            for network in &mut one.networks {
+            let repeated = same.count() > 1;
+            for network in one.networks.all_mut() {
                 network.source_routing |= is_routed(network) && repeated;
                 network.source_routing |= index > 0 && is_of_fabric(network);
             }
@@ -308,7 +314,9 @@ fn replaced(
     let found = lookup
         .find(request)
         .map_err(|error| error.within(request, 0))?;
-    let mut network = found.network;
+    let Networks::One(mut network) = found.networks else {
+        return Err(ResolveError::OfFirst("a multi-NIC network"));
+    };
     network.interface = None;
     if network.backend.executed().is_some() {
         let mut raw = runtime.raw.clone();
@@ -342,8 +350,7 @@ fn subnets(ipam: &Ipam) -> Vec<(IpNet, Option<IpAddr>)> {
         Ipam::Executed(_) => Vec::new(),
         Ipam::Blocks(ipam) => {
             let each = ipam.subnets.iter();
-            each.map(|subnet| (subnet.cidr, Some(subnet.gateway)))
-                .collect()
+            each.map(|subnet| (subnet.cidr, subnet.gateway)).collect()
         }
         Ipam::Plexus(ipam) => {
             let each = ipam.subnets.iter();

@@ -1,7 +1,9 @@
 //! The network of a NetworkAttachmentDefinition.
 
 use super::error::{ResolveError, invalid};
-use super::lookup::{Lookup, ResolvedNetwork, by_fq_name, network_name, without_default_route};
+use super::lookup::{
+    Lookup, Networks, ResolvedNetwork, by_fq_name, network_name, without_default_route,
+};
 use super::{NadObject, NetworkObject, Objects, Reference, Settings};
 use plexus_api::cni::{FqName, Network, ParsedNetwork};
 use plexus_api::nad::{self, Contrail};
@@ -30,6 +32,8 @@ pub(super) enum Means {
     Object(Option<FqName>),
     /// A configuration to attach by; none if no pod can use it so.
     Config(Option<Box<ParsedNetwork>>),
+    /// The MultiNicNetwork of that name.
+    MultiNic(String),
     /// Nothing: a network that is known by the NAD's name.
     Nothing,
 }
@@ -62,6 +66,7 @@ impl Lookup<'_> {
                     ..found
                 });
             }
+            Means::MultiNic(name) => return self.of_multi_nic(nad, name, selection),
             Means::Config(parsed) => {
                 let network = of_config(nad, parsed.as_deref(), &request())?;
                 (network, with_origin(nad, &nad.parsed().warnings))
@@ -85,7 +90,7 @@ impl Lookup<'_> {
         }
         Ok(ResolvedNetwork {
             reference: Reference::of(&nad.namespace, &nad.name, &nad.uid, &network),
-            network,
+            networks: Networks::One(network),
             warnings,
         })
     }
@@ -142,7 +147,7 @@ pub fn nad_network(
     let fq_name = match nad.means()? {
         Means::Object(fq_name) => fq_name.as_ref(),
         Means::Nothing if objects.on_disk(&nad.name).is_none() => None,
-        Means::Nothing | Means::Config(_) => return Ok(None),
+        Means::Nothing | Means::Config(_) | Means::MultiNic(_) => return Ok(None),
     };
     object_of(nad, fq_name, settings, objects).map(Some)
 }
@@ -206,6 +211,10 @@ fn parse(nad: &NadObject) -> ParsedNad {
 }
 
 fn means(nad: &NadObject, config: &Map<String, Value>) -> Result<Means, ResolveError> {
+    if nad::is_multi_nic(config) {
+        let name = config.get("name").and_then(Value::as_str);
+        return Ok(Means::MultiNic(name.unwrap_or(&nad.name).to_owned()));
+    }
     if !nad::is_named(config) {
         let name = network_name(&[&nad.name]).ok();
         let parsed = name.and_then(|name| ParsedNetwork::of_config(&name, config).ok());

@@ -56,18 +56,20 @@ pub fn named_network(
         source: request.source.to_owned(),
         ..found.reference
     };
-    let mut network = found.network;
+    let mut networks = found.networks;
     let same = elements.iter().filter(|element| {
         (&element.namespace, &element.name)
             == (&request.selection.namespace, &request.selection.name)
     });
     // Without a list nobody knows whether the same network comes once more.
     let maybe_twice = at.is_none() || same.count() > 1;
-    network.source_routing |= (is_routed(&network) && maybe_twice) || is_of_fabric(&network);
+    for network in networks.all_mut() {
+        network.source_routing |= (is_routed(network) && maybe_twice) || is_of_fabric(network);
+    }
     Ok(PodNetworks {
         references: vec![ResolvedReference {
             reference,
-            networks: vec![network],
+            networks,
         }],
         default_gw: None,
         warnings: found.warnings,
@@ -144,6 +146,9 @@ fn find(
         namespace, name, ..
     } = selection;
     if let Some(nad) = lookup.objects.nad(namespace, name) {
+        if let Means::MultiNic(name) = nad.means()? {
+            return lookup.of_multi_nic(&nad, name, selection);
+        }
         let fq_name = fq_of(&nad, fq_name)?;
         return lookup.of_nad_object(&nad, fq_name.as_ref(), selection);
     }
@@ -161,6 +166,8 @@ fn find(
 fn fq_of(nad: &NadObject, in_call: Option<&FqName>) -> Result<Option<FqName>, ResolveError> {
     match nad.means()? {
         Means::Object(Some(fq_name)) => Ok(Some(fq_name.clone())),
-        Means::Object(None) | Means::Config(_) | Means::Nothing => Ok(in_call.cloned()),
+        Means::Object(None) | Means::Config(_) | Means::MultiNic(_) | Means::Nothing => {
+            Ok(in_call.cloned())
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The network of a `Network` object.
 
 use super::error::{ResolveError, invalid};
-use super::lookup::{Lookup, ResolvedNetwork, network_name, without_default_route};
+use super::lookup::{Lookup, Networks, ResolvedNetwork, network_name, without_default_route};
 use super::{NetworkObject, Reference};
 use crate::plan::plain_route;
 use plexus_api::Problems;
@@ -40,7 +40,7 @@ impl Lookup<'_> {
         let uuid = object.spec.uuid.as_ref().unwrap_or(&object.uid);
         Ok(ResolvedNetwork {
             reference: Reference::of(&object.namespace, &object.name, uuid, &network),
-            network,
+            networks: Networks::One(network),
             warnings: Vec::new(),
         })
     }
@@ -87,7 +87,10 @@ fn parse(object: &NetworkObject) -> Option<ParsedNetwork> {
 
 /// What a `Network` is called where CNI has one name: in pools, marks and files.
 pub fn name_of(object: &NetworkObject) -> Result<plexus_types::NetworkName, ResolveError> {
-    network_name(&[&object.namespace, &object.name])
+    match &*object.namespace {
+        "" => network_name(&[&object.name]),
+        namespace => network_name(&[namespace, &object.name]),
+    }
 }
 
 /// The subnets of a network.

@@ -10,6 +10,7 @@ impl Refusal for ResolveError {
     fn fault(&self) -> Fault {
         match self.innermost() {
             ResolveError::Config(error) if error.is_pending() => Fault::Pending,
+            ResolveError::MultiNic { source, .. } => source.fault(),
             ResolveError::Missing { .. }
             | ResolveError::NoNetworkOfProject { .. }
             | ResolveError::Neither(_)
@@ -31,6 +32,7 @@ impl Refusal for ResolveError {
                 return source.remedy();
             }
             ResolveError::Config(error) => return error.details.clone().into(),
+            ResolveError::MultiNic { source, .. } => return source.remedy(),
             ResolveError::Written { .. } => "correct it and create the pod again",
             ResolveError::Name(_) => "give the object a name as Kubernetes has them",
             ResolveError::Interface { .. } => "give it an `interface`",

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn claim(node: &TestNode, network: &NetworkObject) -> Result<IpNet, ClaimError> {
     let subnet = plexus_api::cni::BlockSubnet {
         cidr: "10.7.0.0/25".parse().unwrap(),
-        gateway: "10.7.0.126".parse().unwrap(),
+        gateway: "10.7.0.126".parse().ok(),
         exclude: Vec::new(),
         block_length: Some(26),
     };

@@ -16,7 +16,7 @@ fn subnet(cidr: &str) -> BlockSubnet {
     let cidr: IpNet = cidr.parse().unwrap();
     BlockSubnet {
         cidr,
-        gateway: cidr.hosts().last().unwrap(),
+        gateway: cidr.hosts().last(),
         exclude: Vec::new(),
         block_length: Some(26),
     }

@@ -115,7 +115,7 @@ fn subnet() -> BlockSubnet {
     let cidr: IpNet = "10.7.0.0/25".parse().unwrap();
     BlockSubnet {
         cidr,
-        gateway: cidr.hosts().last().unwrap(),
+        gateway: cidr.hosts().last(),
         exclude: Vec::new(),
         block_length: Some(26),
     }

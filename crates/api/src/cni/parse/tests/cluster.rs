@@ -177,9 +177,9 @@ fn wrong_ones() {
         ),
         (named(&json!({"mtu": 1})), 7, "provider: is missing"),
         (
-            named(&json!({"type": "multi-nic"})),
-            7,
-            "provider: is missing",
+            named(&json!({"type": "multi-nic", "masterNet": ["10.0.0.0/24"]})),
+            2,
+            "masterNet: is not a known key",
         ),
         (named(&json!({"name": ""})), 7, "name: is missing"),
     ]);

@@ -1,0 +1,166 @@
+//! What pods get of a MultiNicNetwork: one interface on each of the node's NICs, by what they ask in `cni-args`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that fails panics"
+)]
+
+#[allow(dead_code, reason = "other tests use more of it")]
+mod cluster;
+
+use cluster::Case;
+use plexus_api::cni::{Args, Code, Error, NetConf};
+use plexus_core::attach::Attach;
+use plexus_core::attach::preview::sandbox;
+use serde_json::{Value, json};
+
+/// Interfaces of a pod that asks this of the network `rails`, which the change is made to.
+fn interfaces(element: Value, change: impl Fn(&mut Value)) -> Result<Vec<String>, Error> {
+    let mut element = element;
+    element["name"] = json!("rails");
+    let ipam =
+        json!({"type": "multi-nic-ipam", "hostBlock": 6, "interfaceBlock": 2, "vlanMode": "l2"});
+    let mut cluster = json!({
+        "annotations": {"k8s.v1.cni.cncf.io/networks": json!([element]).to_string()},
+        "nads": {"default/rails": {"config": {"cniVersion": "0.3.1", "name": "rails", "type": "multi-nic"}}},
+        "multiNicNetworks": {"rails": {
+            "spec": {"subnet": "192.168.0.0/16", "ipam": ipam.to_string()},
+            "nics": [
+                {"name": "eth1", "index": 0, "blocks": ["192.168.0.0/24"]},
+                {"name": "eth2", "index": 1, "blocks": ["192.168.64.0/24"]},
+                {"name": "eth3", "index": 2, "blocks": ["192.168.128.0/24"]},
+            ],
+        }},
+    });
+    change(&mut cluster);
+    let case = Case(cluster);
+    let request = case.request(sandbox("c1").unwrap())?;
+    let attach = Attach::new(request).unwrap();
+    let further = attach.attachments().iter().skip(1);
+    let link = |one: &plexus_core::attach::Attachment| {
+        let native = &one.native().unwrap().spec.native;
+        let ips: Vec<String> = native.ips.iter().map(|(ip, _)| ip.to_string()).collect();
+        format!("{} {} {}", one.ifname, options(native), ips.join(","))
+    };
+    Ok(further.map(|one| link(one).trim().to_owned()).collect())
+}
+
+/// The provider's word for its master.
+fn options(native: &plexus_api::cni::Native) -> String {
+    let text = format!("{:?}", native.provider);
+    let (_, rest) = text.split_once("master: Some(").unwrap();
+    let inner = rest.split(')').next().unwrap();
+    inner
+        .trim_start_matches("IfName(")
+        .trim_matches('"')
+        .to_owned()
+}
+
+fn unchanged(_: &mut Value) {}
+
+#[track_caller]
+fn refused(result: Result<Vec<String>, Error>, code: Code, words: &str) {
+    let error = result.unwrap_err();
+    let text = format!("{}; {}", error.msg, error.details);
+    assert!(text.contains(words), "{text}");
+    assert_eq!(error.code, code, "{text}");
+}
+
+#[test]
+fn a_pod_gets_an_interface_on_each_nic_or_on_those_that_it_names() {
+    let all = interfaces(json!({}), unchanged).unwrap();
+    assert_eq!(all, ["net1-0 eth1", "net1-1 eth2", "net1-2 eth3"]);
+    let two = interfaces(json!({"cni-args": {"nics": 2}}), unchanged).unwrap();
+    assert_eq!(two, ["net1-0 eth1", "net1-1 eth2"]);
+    let one = json!({"cni-args": {"masters": ["eth3"]}, "interface": "rail"});
+    assert_eq!(interfaces(one, unchanged).unwrap(), ["rail-0 eth3"]);
+    let order = json!({"cni-args": {"masters": ["eth3", "eth1"]}});
+    let order = interfaces(order, unchanged).unwrap();
+    assert_eq!(order, ["net1-0 eth3", "net1-1 eth1"]);
+}
+
+#[test]
+fn addresses_go_to_the_nics_that_they_belong_to() {
+    let ips = json!({"ips": ["192.168.64.7", "192.168.0.9"], "cni-args": {"nics": 2}});
+    let both = interfaces(ips, unchanged).unwrap();
+    assert_eq!(
+        both,
+        ["net1-0 eth1 192.168.0.9", "net1-1 eth2 192.168.64.7"]
+    );
+    let elsewhere = json!({"ips": ["192.168.128.7"], "cni-args": {"nics": 2}});
+    refused(
+        interfaces(elsewhere, unchanged),
+        Code::InvalidConfig,
+        "192.168.128.7 is in no block",
+    );
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_with_the_reason() {
+    let unknown = json!({"cni-args": {"masters": ["eth9"]}});
+    refused(interfaces(unknown, unchanged), Code::InvalidConfig, "eth9");
+    for (args, word) in [
+        (json!({"nics": "two"}), "nics"),
+        (json!({"masters": "eth1"}), "masters"),
+    ] {
+        let result = interfaces(json!({"cni-args": args}), unchanged);
+        refused(result, Code::InvalidConfig, word);
+    }
+    let other = json!({"cni-args": {"class": "fast"}});
+    refused(interfaces(other, unchanged), Code::InvalidConfig, "class");
+    let without = |cluster: &mut Value| cluster["multiNicNetworks"] = json!({});
+    refused(
+        interfaces(json!({}), without),
+        Code::TryAgainLater,
+        "MultiNicNetwork rails",
+    );
+    let no_nics = |cluster: &mut Value| cluster["multiNicNetworks"]["rails"]["nics"] = json!([]);
+    refused(
+        interfaces(json!({}), no_nics),
+        Code::TryAgainLater,
+        "no block",
+    );
+    let elsewhere = |cluster: &mut Value| {
+        cluster["multiNicNetworks"]["rails"]["spec"]["namespaces"] = json!(["team-a"]);
+    };
+    refused(
+        interfaces(json!({}), elsewhere),
+        Code::InvalidConfig,
+        "spec.namespaces",
+    );
+    let wrong = |cluster: &mut Value| {
+        cluster["multiNicNetworks"]["rails"]["spec"]["attachPolicy"] =
+            json!({"strategy": "costOpt"});
+    };
+    refused(interfaces(json!({}), wrong), Code::InvalidConfig, "costOpt");
+}
+
+#[test]
+fn a_nic_that_is_down_is_an_error_unless_the_network_says_skip() {
+    let down = |cluster: &mut Value| {
+        cluster["multiNicNetworks"]["rails"]["nics"][1]["up"] = json!(false);
+    };
+    refused(interfaces(json!({}), down), Code::Failed, "eth2 is down");
+    let first = interfaces(json!({"cni-args": {"nics": 1}}), down).unwrap();
+    assert_eq!(
+        first,
+        ["net1-0 eth1"],
+        "a NIC that the pod does not get may be down"
+    );
+    let skip = |cluster: &mut Value| {
+        down(cluster);
+        cluster["multiNicNetworks"]["rails"]["spec"]["onNicDown"] = json!("skip");
+    };
+    let rest = interfaces(json!({}), skip).unwrap();
+    assert_eq!(rest, ["net1-0 eth1", "net1-1 eth3"]);
+}
+
+#[test]
+fn under_a_delegating_plugin_the_call_has_all_of_them() {
+    let conf = NetConf::parse(
+        br#"{"cniVersion":"0.3.1","name":"rails","type":"multi-nic"}"#,
+        &Args::default(),
+    );
+    assert!(conf.is_ok(), "{conf:?}");
+}

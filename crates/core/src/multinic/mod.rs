@@ -12,6 +12,7 @@
 mod arithmetic;
 mod assign;
 mod indices;
+mod left_out;
 mod rails;
 mod render;
 mod select;
@@ -19,9 +20,8 @@ mod select;
 pub use arithmetic::{
     BitsError, host_block, interface_block, is_skipped, numbered_net, pool_excludes, within_block,
 };
-pub use assign::{
-    Assignment, BlockChange, ExistingBlock, Host, LeftOut, MultiNicTarget, Nic, assign,
-};
+pub use assign::{Assignment, BlockChange, ExistingBlock, Host, MultiNicTarget, Nic, assign};
 pub use indices::{Indices, lowest_gap};
+pub use left_out::LeftOut;
 pub use render::{MAX_LISTED_HOSTS, cidr, ip_pool, ip_pool_name};
 pub use select::{NicChoice, SelectError, select};

@@ -2,8 +2,9 @@
 //! has them on as many rails.
 
 use super::arithmetic::{interface_block, last, numbers_met};
-use super::assign::{LeftOut, MultiNicTarget};
+use super::assign::MultiNicTarget;
 use super::indices::Indices;
+use super::left_out::LeftOut;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! `deploy/install.yaml`, the one file that installs everything: the generated definitions of our
-//! objects and the hand-written parts, in order. The NAD's definition is left out: applying the file
-//! must not overwrite the one that Multus or another system has installed; the controller makes it
-//! where it is missing.
+//! objects and the hand-written parts, in order. The definitions of the NAD and of multinic.fms.io are left out:
+//! applying the file must not overwrite those that Multus or another system has installed; the controller makes
+//! the NAD's where it is missing.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -49,9 +49,9 @@ fn add(text: &mut String, root: &Path, path: &Path) -> Result<()> {
 
 /// Whether the definition is of a group that others own.
 fn is_foreign(definition: &str) -> bool {
-    !definition
-        .lines()
-        .any(|line| line.trim() == "group: plexus.dev")
+    let installed = ["group: plexus.dev", "group: net.cogadvisor.io"];
+    let mut lines = definition.lines();
+    !lines.any(|line| installed.contains(&line.trim()))
 }
 
 fn installed(root: &Path) -> PathBuf {

@@ -19,9 +19,9 @@ const CLAIMS: &str = "it is kept, and waits: the DRA driver cni.dra.networking.x
 const CNI_CONFIG: &str = "it is kept, and waits: claims that refer to it need the DRA driver, which \
     is not part of this version; until then write the configuration into a \
     NetworkAttachmentDefinition";
-const MULTI_NIC: &str = "it is kept, and waits: the provider multi-nic is not part of this version, \
-    so that no interface is made from it; until then write one NetworkAttachmentDefinition (macvlan, \
-    ipvlan) per NIC";
+const MULTI_NIC: &str = "it has its blocks and its NetworkAttachmentDefinitions, and waits: the \
+    provider multi-nic is not part of this version, so that no interface is made from it; until then \
+    write one NetworkAttachmentDefinition (macvlan, ipvlan) per NIC";
 /// What is said of a NIC in another VPC.
 pub(crate) const MULTI_VPC: &str = "it is kept, and waits: NICs in other VPCs (provider eni) are \
     not part of this version, so that a pod that names it does not start";
@@ -46,7 +46,7 @@ pub struct LaterKind {
 }
 
 /// All of them.
-pub const KINDS: [LaterKind; 8] = [
+pub const KINDS: [LaterKind; 5] = [
     resource("ResourceClaim", "resourceclaims", true),
     resource("ResourceClaimTemplate", "resourceclaimtemplates", true),
     resource("DeviceClass", "deviceclasses", false),
@@ -59,10 +59,15 @@ pub const KINDS: [LaterKind; 8] = [
         has_phase: false,
         text: CNI_CONFIG,
     },
-    multi_nic("MultiNicNetwork", "multinicnetworks", true),
-    multi_nic("CIDR", "cidrs", false),
-    multi_nic("HostInterface", "hostinterfaces", false),
-    multi_nic("IPPool", "ippools", false),
+    LaterKind {
+        group: "net.cogadvisor.io",
+        version: "v1",
+        kind: "MultiNicNetwork",
+        plural: "multinicnetworks",
+        namespaced: false,
+        has_phase: true,
+        text: MULTI_NIC,
+    },
 ];
 
 const fn resource(kind: &'static str, plural: &'static str, namespaced: bool) -> LaterKind {
@@ -74,18 +79,6 @@ const fn resource(kind: &'static str, plural: &'static str, namespaced: bool) ->
         namespaced,
         has_phase: false,
         text: CLAIMS,
-    }
-}
-
-const fn multi_nic(kind: &'static str, plural: &'static str, has_phase: bool) -> LaterKind {
-    LaterKind {
-        group: "net.cogadvisor.io",
-        version: "v1",
-        kind,
-        plural,
-        namespaced: false,
-        has_phase,
-        text: MULTI_NIC,
     }
 }
 

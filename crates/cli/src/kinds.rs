@@ -128,14 +128,9 @@ impl Kind {
     }
 }
 
-/// Kinds of a provider's own, which nobody but that provider writes, and no server of ours has.
-const NOBODY_ASKS: [&str; 3] = ["CIDR", "HostInterface", "IPPool"];
-
 /// All, those of later versions last.
 pub fn all() -> impl Iterator<Item = Kind> {
-    let later = later::KINDS.iter();
-    let later = later.filter(|later| !NOBODY_ASKS.contains(&later.kind));
-    let later = later.map(|later| Kind {
+    let later = later::KINDS.iter().map(|later| Kind {
         group: later.group,
         version: later.version,
         kind: later.kind,

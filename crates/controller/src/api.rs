@@ -324,7 +324,7 @@ impl Cluster {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    async fn delete<K>(
+    pub(crate) async fn delete<K>(
         &self,
         api: &Api<K>,
         object: String,
@@ -346,7 +346,7 @@ impl Cluster {
         gone_is_fine(self.answer("delete", object, sent).await.map(|_| ()))
     }
 
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         what: &'static str,
         object: String,
@@ -387,14 +387,14 @@ fn is_missing(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-fn manager() -> PatchParams {
+pub(crate) fn manager() -> PatchParams {
     PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     }
 }
 
-fn post() -> PostParams {
+pub(crate) fn post() -> PostParams {
     PostParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PostParams::default()

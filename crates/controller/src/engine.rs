@@ -1,7 +1,7 @@
 //! The loop of the one who leads: news into the caches, keys out of the queue, one at a time. A key
 //! that fails is tried again, later each time; nothing ends the loop but the end of a watch.
 
-use crate::act::cluster_default;
+use crate::act::{WrittenCidr, cluster_default};
 use crate::api::{Cluster, Failure};
 use crate::cache::{Cache, Name, NetworkView, Update, Work};
 use crate::decide::first_seen::FirstSeen;
@@ -18,6 +18,7 @@ use kube::Api;
 use kube::runtime::watcher::Event;
 use plexus_client::Watches;
 use plexus_types::chain;
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,6 +46,8 @@ pub(crate) struct Engine {
     pub(crate) undonated: FirstSeen,
     /// The conditions of the cluster that the engine wrote last, as JSON.
     pub(crate) reported_conditions: Option<String>,
+    /// The CIDRs of multi-NIC networks as they were written last, and when, by the network's UID.
+    pub(crate) cidrs: BTreeMap<String, WrittenCidr>,
 }
 
 impl Engine {
@@ -63,6 +66,7 @@ impl Engine {
             idle: FirstSeen::default(),
             undonated: FirstSeen::default(),
             reported_conditions: None,
+            cidrs: BTreeMap::new(),
         }
     }
 
@@ -153,6 +157,9 @@ impl Engine {
             Key::Network(name) => self.network(name).await,
             Key::Node(name) => self.node(name).await,
             Key::Orphans(uid) => self.orphans(uid).await,
+            Key::MultiNic(name) => self.multi_nic(name).await,
+            Key::MultiNicCidr(name) => self.multi_nic_cidr(name).await,
+            Key::MultiNicOrphans(uid) => self.multi_nic_orphans(uid).await,
             Key::Policy(name) => self.policy(name).await,
             Key::Later(kind, name) => self.later(kind, name).await,
             Key::Cluster => self.write_cluster_status().await,
@@ -172,6 +179,11 @@ impl Engine {
     /// Whether we serve index 0 ourselves.
     pub(crate) fn is_index_0(&self) -> bool {
         self.options.cluster_network == ClusterNetwork::Own
+    }
+
+    /// Puts the answer to another write there.
+    pub(crate) fn feed(&mut self, update: Update) {
+        self.take(update);
     }
 
     fn take(&mut self, updates: Update) {
@@ -220,6 +232,9 @@ impl Engine {
         kind!("PodAttachments", Must, Update::Record);
         kind!("Nodes", Must, Update::Node);
         kind!("ServiceCIDRs", May, Update::Services);
+        kind!("MultiNicNetworks", May, Update::MultiNic);
+        kind!("HostInterfaces", May, Update::HostNics);
+        kind!("Namespaces", May, Update::Namespace);
         if self.is_index_0() {
             kind!("NetworkPolicies", May, Update::Policy);
         }

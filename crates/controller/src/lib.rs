@@ -11,6 +11,7 @@
 
 mod act;
 mod api;
+mod api_multi_nic;
 mod cache;
 mod crds;
 mod decide;

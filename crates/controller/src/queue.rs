@@ -19,6 +19,12 @@ pub(crate) enum Key {
     Node(String),
     /// Blocks of a network that is gone, by its UID.
     Orphans(String),
+    /// A MultiNicNetwork.
+    MultiNic(Name),
+    /// The CIDR of one.
+    MultiNicCidr(Name),
+    /// Blocks of a MultiNicNetwork that is gone, by its UID.
+    MultiNicOrphans(String),
     /// A NetworkPolicy.
     Policy(Name),
     /// An object of a kind that is served later.

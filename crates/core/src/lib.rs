@@ -1,6 +1,6 @@
 //! Decisions. Owns what Plexus decides: which networks a container refers to (`resolve`), which
-//! addresses it gets (`ipam`), which kernel objects that means (`plan`), and in which steps a request is served
-//! (`attach`).
+//! addresses it gets (`ipam`), which kernel objects that means (`plan`), in which steps a request is served
+//! (`attach`), and which blocks of a multi-NIC network the hosts' NICs have (`multinic`).
 //!
 //! Does no I/O, reads no clock, is not async and iterates no hash map: time and randomness are
 //! arguments. Validated configuration goes in, plain values come out.
@@ -9,6 +9,7 @@ pub mod attach;
 pub mod attachment;
 pub mod fabric;
 pub mod ipam;
+pub mod multinic;
 pub mod nad_meaning;
 pub mod plan;
 pub mod refusal;

@@ -419,8 +419,8 @@ fn what_is_missing(cli: &Cli<'_>) {
         "has it that context",
     );
     cli.fails(
-        &["get", "multinicnetworks"],
-        "the API server knows no MultiNicNetwork",
+        &["get", "cniconfigs"],
+        "the API server knows no CNIConfig",
     );
     let pods = [
         common::pod(ns, "lost", "n1", &[(common::PLEXUS, "nosuch")]),

@@ -3,7 +3,10 @@
 
 use crate::cni::parse::choice;
 use crate::later;
-use crate::objects::{Block, BlockRequest, GROUP, Network, PodAttachments, VERSION};
+use crate::objects::{
+    Block, BlockRequest, Cidr, GROUP, HostInterface, IpPool, MULTI_NIC_GROUP, MULTI_NIC_SUCCESSOR,
+    MULTI_NIC_VERSION, MultiNicNetwork, Network, PodAttachments, VERSION,
+};
 use crate::text::quoted;
 use Scope::{Cluster, Namespaced};
 use k8s_openapi::Resource;
@@ -46,6 +49,8 @@ pub(super) enum Reading {
     Network,
     /// By its definition's schema.
     Own(RoundTrip),
+    /// The same, and what it means.
+    MultiNic(RoundTrip),
     /// Its annotations and its configuration.
     Nad,
     /// Its annotations, its containers and its type.
@@ -58,7 +63,7 @@ pub(super) enum Reading {
     Plain,
 }
 
-const KINDS: [Kind; 24] = [
+const KINDS: [Kind; 27] = [
     Kind {
         reading: Reading::Network,
         ..own::<Network>("Network", Namespaced)
@@ -90,8 +95,17 @@ const KINDS: [Kind; 24] = [
     typed::<ResourceClaimTemplate>(Namespaced),
     typed::<DeviceClass>(Cluster),
     plain("cni.networking.x-k8s.io", "v1alpha1", "CNIConfig"),
-    plain("net.cogadvisor.io", "v1", "MultiNicNetwork"),
-    plain("net.cogadvisor.io", "v1", "HostInterface"),
+    Kind {
+        reading: Reading::MultiNic(round_trip::<MultiNicNetwork>),
+        ..multi_nic::<MultiNicNetwork>(MULTI_NIC_GROUP, "MultiNicNetwork")
+    },
+    Kind {
+        reading: Reading::MultiNic(round_trip::<MultiNicNetwork>),
+        ..multi_nic::<MultiNicNetwork>(MULTI_NIC_SUCCESSOR, "MultiNicNetwork")
+    },
+    multi_nic::<Cidr>(MULTI_NIC_GROUP, "CIDR"),
+    multi_nic::<HostInterface>(MULTI_NIC_GROUP, "HostInterface"),
+    multi_nic::<IpPool>(MULTI_NIC_GROUP, "IPPool"),
 ];
 
 /// A version that was served once, or is served by few.
@@ -140,6 +154,19 @@ const fn own<T: DeserializeOwned + Serialize>(kind: &'static str, scope: Scope) 
         version: VERSION,
         kind,
         scope,
+        reading: Reading::Own(round_trip::<T>),
+    }
+}
+
+const fn multi_nic<T: DeserializeOwned + Serialize>(
+    group: &'static str,
+    kind: &'static str,
+) -> Kind {
+    Kind {
+        group,
+        version: MULTI_NIC_VERSION,
+        kind,
+        scope: Cluster,
         reading: Reading::Own(round_trip::<T>),
     }
 }

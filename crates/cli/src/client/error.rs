@@ -175,10 +175,10 @@ fn hint(code: u16, reason: &str) -> &'static str {
 
 fn definition(api_version: &str) -> &'static str {
     match api_version.split('/').next() {
-        Some("plexus.dev" | "k8s.cni.cncf.io") => {
+        Some("plexus.dev" | "net.cogadvisor.io" | "k8s.cni.cncf.io") => {
             ": is Plexus installed there? (deploy/install.yaml; its controller makes the definitions)"
         }
-        Some("net.cogadvisor.io" | "cni.networking.x-k8s.io") => {
+        Some("cni.networking.x-k8s.io") => {
             ": apply its definition first; the embedded API (plexus up, plexus lab) has it"
         }
         _ => ": apply its definition first",

@@ -3,9 +3,12 @@
 
 mod cluster;
 mod later;
+mod multi_nic;
 mod nad;
 mod network;
 mod node;
+
+pub(crate) use multi_nic::WrittenCidr;
 
 use crate::cache::Name;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -2,6 +2,7 @@
 //! removed with it. What cannot be done is said by an Event on the NAD.
 
 use crate::api::Failure;
+use crate::api_multi_nic::KIND as MULTI_NIC;
 use crate::cache::{AnyNad, NadView, Name, NetworkView};
 use crate::decide::nad::{self, NadMeaning, Reading};
 use crate::engine::Engine;
@@ -42,7 +43,9 @@ impl Engine {
             self.warn(name, &nad, "ConfigWarning", &warning).await?;
         }
         let config = nad.config.as_ref().ok().and_then(Option::as_deref);
-        if let Some(text) = config.and_then(waits) {
+        // Of one that was made from a multi-NIC network, that says it.
+        let made = nad.owner.as_ref().is_some_and(|(kind, _)| kind == MULTI_NIC);
+        if let Some(text) = config.filter(|_| !made).and_then(waits) {
             self.warn(name, &nad, "Waiting", text).await?;
         }
         Ok(())

@@ -136,6 +136,8 @@ impl Engine {
         let blocks: Vec<_> = self
             .cache
             .blocks_of(uid)
+            // Those of NICs are a MultiNicNetwork's.
+            .filter(|(_, block)| block.nic.is_none())
             .map(|(name, block)| (name.clone(), block.clone()))
             .collect();
         let requests: Vec<_> = self

@@ -1,5 +1,6 @@
 //! What follows from one change: the indexes are moved along, and the keys that it concerns named.
 
+use super::multi_nic::GATHER;
 use super::{
     BlockView, Cache, Change, Index, Name, NetworkView, NodeView, RecordView, RequestView,
     USAGE_DELAY, Work, enqueue_now, routed, subnets_of,
@@ -68,14 +69,22 @@ impl Cache {
             edit(&mut self.blocks_on, &block.node, &change.name);
         }
         for (block, _) in both(change) {
-            match self.by_uid.get(&block.network) {
-                Some(network) => work.push((Key::Network(network.clone()), USAGE_DELAY)),
-                None => enqueue_now(work, Key::Orphans(block.network.clone())),
+            if block.nic.is_some() {
+                self.nic_block_changed(block, work);
+            } else {
+                self.network_block_changed(block, work);
             }
             let there = self.nodes.get(&Name::new("", &block.node));
             if there.is_none_or(|node| node.id.uid != block.node_uid) {
                 enqueue_now(work, Key::Node(block.node.clone()));
             }
+        }
+    }
+
+    fn network_block_changed(&self, block: &BlockView, work: &mut Work) {
+        match self.by_uid.get(&block.network) {
+            Some(network) => work.push((Key::Network(network.clone()), USAGE_DELAY)),
+            None => enqueue_now(work, Key::Orphans(block.network.clone())),
         }
     }
 
@@ -146,6 +155,10 @@ impl Cache {
         );
         self.move_prefixes(AddressOwner::Node(node.clone()), &own(old), &own(new), work);
         enqueue_now(work, Key::Node(node.clone()));
+        let uid = |view: &Option<NodeView>| view.as_ref().map(|view| view.id.uid.clone());
+        if uid(old) != uid(new) {
+            self.all_multi_nics(GATHER, work);
+        }
     }
 
     /// Replaces somebody's prefixes; the networks that overlap the old or the new are looked at.

@@ -5,14 +5,15 @@
 
 mod changed;
 mod later;
+mod multi_nic;
 mod table;
 mod views;
 
 pub(crate) use later::{Later, Waiting};
 pub(crate) use table::{Change, Table};
 pub(crate) use views::{
-    AnyNad, BlockView, Identity, NadView, Name, NetworkView, NodeView, PolicyView, RecordView,
-    RequestView, ServiceCidrView, View, name_of,
+    AnyNad, BlockView, HostNicsView, Identity, MultiNicView, NadView, Name, NamespaceView,
+    NetworkView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView, View, name_of,
 };
 
 use crate::decide::conflict::{AddressOwner, Age, Precedence, Rival, precedes};
@@ -39,6 +40,9 @@ pub(crate) enum Update {
     Node(Event<(Name, NodeView)>),
     Services(Event<(Name, ServiceCidrView)>),
     Policy(Event<(Name, PolicyView)>),
+    MultiNic(Event<(Name, MultiNicView)>),
+    HostNics(Event<(Name, HostNicsView)>),
+    Namespace(Event<(Name, NamespaceView)>),
     Later(&'static LaterKind, Event<Waiting>),
 }
 
@@ -58,7 +62,11 @@ pub(crate) struct Cache {
     pub(crate) nodes: Table<NodeView>,
     pub(crate) services: Table<ServiceCidrView>,
     pub(crate) policies: Table<PolicyView>,
+    pub(crate) multi_nics: Table<MultiNicView>,
+    pub(crate) host_nics: Table<HostNicsView>,
+    pub(crate) namespaces: Table<NamespaceView>,
     pub(crate) later: Later,
+    multi_nic_by_uid: BTreeMap<String, Name>,
     by_uid: BTreeMap<String, Name>,
     by_uuid: Index<Name>,
     blocks_of: Index<Name>,
@@ -88,6 +96,9 @@ impl Cache {
             ("PodAttachments", self.records.is_complete()),
             ("Nodes", self.nodes.is_complete()),
             ("ServiceCIDRs", self.services.is_complete()),
+            ("MultiNicNetworks", self.multi_nics.is_complete()),
+            ("HostInterfaces", self.host_nics.is_complete()),
+            ("Namespaces", self.namespaces.is_complete()),
             ("NetworkPolicies", !policies || self.policies.is_complete()),
         ]
         .into_iter()
@@ -102,6 +113,7 @@ impl Cache {
         match updates {
             Update::Nad(event) => {
                 for change in self.nads.feed(event) {
+                    self.definition_changed(&change, &mut work);
                     enqueue_now(&mut work, Key::Nad(change.name.clone()));
                     enqueue_now(&mut work, Key::Network(change.name));
                 }
@@ -143,6 +155,21 @@ impl Cache {
                         &nets(change.new.as_ref()),
                         &mut work,
                     );
+                }
+            }
+            Update::MultiNic(event) => {
+                for change in self.multi_nics.feed(event) {
+                    self.multi_nic_changed(change, &mut work);
+                }
+            }
+            Update::HostNics(event) => {
+                for change in self.host_nics.feed(event) {
+                    self.host_nics_changed(&change, &mut work);
+                }
+            }
+            Update::Namespace(event) => {
+                for change in self.namespaces.feed(event) {
+                    self.namespace_changed(&change, &mut work);
                 }
             }
             Update::Later(kind, event) => {

@@ -48,6 +48,8 @@ fn block(name: &str, node: &str, network: &str) -> (Name, BlockView) {
         allocated: 1,
         given: Vec::new(),
         closed: false,
+        untouched: false,
+        nic: None,
     };
     (Name::new("", name), block)
 }

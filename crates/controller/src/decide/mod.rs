@@ -5,6 +5,7 @@ pub(crate) mod conditions;
 pub(crate) mod conflict;
 pub(crate) mod first_seen;
 pub(crate) mod gone;
+pub(crate) mod multi_nic;
 pub(crate) mod nad;
 pub(crate) mod network;
 pub(crate) mod prefixes;

@@ -113,7 +113,7 @@ fn a_kind_that_comes_later_is_noticed() {
         let post = PostParams::default();
         definitions.create(&post, &definition).await.unwrap();
         let own = environment.namespace.clone();
-        let spec = json!({"ipam": "{}", "multiNICIPAM": true, "attachPolicy": {"strategy": "none"},
+        let spec = json!({"ipam": "{\"type\": \"multi-nic-ipam\", \"hostBlock\": 6}", "multiNICIPAM": true, "attachPolicy": {"strategy": "none"},
             "plugin": {"cniVersion": "0.3.0", "type": "ipvlan"}, "subnet": "192.168.0.0/16"});
         until("the kind is served", async || {
             try_make(&environment, "MultiNicNetwork", &own, spec.clone())

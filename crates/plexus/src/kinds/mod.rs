@@ -48,6 +48,10 @@ mod tests {
             ("resource.k8s.io", "v1", "deviceclasses"),
             ("cni.networking.x-k8s.io", "v1alpha1", "cniconfigs"),
             ("net.cogadvisor.io", "v1", "multinicnetworks"),
+            ("net.cogadvisor.io", "v1", "cidrs"),
+            ("net.cogadvisor.io", "v1", "hostinterfaces"),
+            ("net.cogadvisor.io", "v1", "ippools"),
+            ("multinic.fms.io", "v1", "multinicnetworks"),
         ] {
             let served = kinds.get(group, version, plural);
             assert!(served.is_some(), "{plural}.{group}/{version}");

@@ -2,6 +2,7 @@
 //! same files ([`check_all`]).
 
 mod metadata;
+mod multi_nic;
 mod nad;
 mod network;
 mod own;
@@ -102,6 +103,10 @@ fn check_kind(known: &Kind, map: &Map<String, Value>, object: &Value, findings: 
     match known.reading {
         Reading::Network => network::check(map, findings),
         Reading::Own(round_trip) => own::check(known.kind, object, round_trip, findings),
+        Reading::MultiNic(round_trip) => {
+            own::check(known.kind, object, round_trip, findings);
+            multi_nic::check(object, findings);
+        }
         Reading::Nad => nad::check(map, findings),
         Reading::Pod(round_trip) => {
             pod::check(map, "", findings);

@@ -202,10 +202,10 @@ pub struct ComputeResult {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
 pub struct Discovery {
-    /// Hosts that there are.
+    /// Hosts that have a HostInterface.
     #[serde(default)]
     pub exist_daemon: u64,
-    /// Hosts whose NICs are known.
+    /// Those of them that have a NIC.
     #[serde(default)]
     pub info_available: u64,
     /// Hosts that have their blocks.

@@ -1,9 +1,11 @@
 //! What of an API object matters to us: plain values, small enough to keep one of everything. Two
 //! that are equal need no work, whatever else changed in the object.
 
+mod multi_nic;
 mod network;
 mod node;
 
+pub(crate) use multi_nic::{HostNicsView, MultiNicView, NamespaceView};
 pub(crate) use network::{AnyNad, NadView, NetworkView};
 pub(crate) use node::{BlockView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView};
 

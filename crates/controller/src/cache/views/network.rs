@@ -67,6 +67,8 @@ impl View for NetworkView {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NadView {
     pub(crate) id: Identity,
+    /// The owner that made it, if it has one: kind and UID.
+    pub(crate) owner: Option<(String, String)>,
     pub(crate) annotations: BTreeMap<String, String>,
     /// `spec.config`; none if there is none.
     pub(crate) config: Result<Option<String>, String>,
@@ -120,6 +122,7 @@ impl View for NadView {
         let annotations = object.metadata.annotations.iter().flatten();
         NadView {
             id: Identity::of(&object.metadata),
+            owner: controller(&object.metadata),
             annotations: annotations
                 .filter(|(key, _)| ours(key))
                 .map(|(key, value)| (key.clone(), value.clone()))

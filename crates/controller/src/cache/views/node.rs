@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node as ApiNode;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::Resource;
 use kube::core::DeserializeGuard;
-use plexus_api::objects::{Block, BlockRequest, DonatedPart, PodAttachments};
+use plexus_api::objects::{Block, BlockNic, BlockRequest, DonatedPart, PodAttachments};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -26,6 +26,10 @@ pub(crate) struct BlockView {
     pub(crate) closed: bool,
     /// The parts that its owner has donated.
     pub(crate) given: Vec<DonatedPart>,
+    /// Its owner never wrote how much of it is in use.
+    pub(crate) untouched: bool,
+    /// Of a MultiNicNetwork: which NIC it is for.
+    pub(crate) nic: Option<BlockNic>,
 }
 
 impl BlockView {
@@ -45,6 +49,7 @@ impl View for BlockView {
         let id = Identity::of(object.meta());
         match object.0 {
             Ok(block) => {
+                let untouched = block.status.is_none();
                 let status = block.status.unwrap_or_default();
                 BlockView {
                     id,
@@ -56,6 +61,8 @@ impl View for BlockView {
                     allocated: status.allocated,
                     closed: status.closed,
                     given: status.given,
+                    untouched,
+                    nic: block.spec.nic,
                 }
             }
             Err(invalid) => {
@@ -74,6 +81,8 @@ impl View for BlockView {
                     allocated: 0,
                     closed: false,
                     given: Vec::new(),
+                    untouched: false,
+                    nic: None,
                 }
             }
         }

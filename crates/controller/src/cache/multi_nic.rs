@@ -1,0 +1,168 @@
+//! What multi-NIC networks are decided from, and which change concerns which of them. There are few such networks:
+//! a change of hosts or namespaces concerns all.
+
+use super::{
+    BlockView, Cache, Change, HostNicsView, MultiNicView, NadView, Name, NamespaceView, Work,
+    enqueue_now,
+};
+use crate::queue::Key;
+use ipnet::IpNet;
+use plexus_api::objects::{BlockSpec, MultiNic, NetworkRef};
+use plexus_core::multinic::{ExistingBlock, Host};
+use std::time::Duration;
+
+/// So long the controller waits after a change of hosts or blocks, so that one look covers many.
+pub(crate) const GATHER: Duration = Duration::from_millis(100);
+
+impl Cache {
+    pub(super) fn multi_nic_changed(&mut self, change: Change<MultiNicView>, work: &mut Work) {
+        let Change { name, old, new } = change;
+        if let Some(old) = &old {
+            self.multi_nic_by_uid.remove(&old.id.uid);
+        }
+        if let Some(new) = &new {
+            self.multi_nic_by_uid
+                .insert(new.id.uid.clone(), name.clone());
+        }
+        if let Some(old) = old.filter(|old| new.as_ref().is_none_or(|new| new.id.uid != old.id.uid))
+        {
+            enqueue_now(work, Key::MultiNicOrphans(old.id.uid));
+        }
+        enqueue_now(work, Key::MultiNic(name));
+        // Whoever overlaps with it.
+        self.all_multi_nics(GATHER, work);
+    }
+
+    pub(super) fn host_nics_changed(&self, change: &Change<HostNicsView>, work: &mut Work) {
+        let nics = |view: &Option<HostNicsView>| view.as_ref().map(|view| view.nics.clone());
+        if nics(&change.old) != nics(&change.new) {
+            self.all_multi_nics(GATHER, work);
+        }
+    }
+
+    pub(super) fn namespace_changed(&self, _: &Change<NamespaceView>, work: &mut Work) {
+        self.all_multi_nics(GATHER, work);
+    }
+
+    /// A definition that was made from a multi-NIC network, or has the name of one.
+    pub(super) fn definition_changed(&self, change: &Change<NadView>, work: &mut Work) {
+        let name = Name::new("", &change.name.name);
+        if self.multi_nics.get(&name).is_some() {
+            work.push((Key::MultiNic(name), GATHER));
+        }
+    }
+
+    /// A block that is for a NIC.
+    pub(super) fn nic_block_changed(&self, block: &BlockView, work: &mut Work) {
+        match self.multi_nic_by_uid.get(&block.network) {
+            Some(name) => work.push((Key::MultiNic(name.clone()), GATHER)),
+            None => enqueue_now(work, Key::MultiNicOrphans(block.network.clone())),
+        }
+    }
+
+    pub(super) fn all_multi_nics(&self, delay: Duration, work: &mut Work) {
+        let all = self.multi_nics.iter();
+        work.extend(all.map(|(name, _)| (Key::MultiNic(name.clone()), delay)));
+    }
+
+    /// The hosts whose Node is there and whose NICs are known. `going`: as if none had a NIC, and all Nodes.
+    pub(crate) fn hosts(&self, going: bool) -> Vec<Host> {
+        let hosts = self.nodes.iter().filter_map(|(name, node)| {
+            let nics = match self.host_nics.get(name) {
+                Some(view) if !going => view.nics.clone(),
+                Some(_) => Vec::new(),
+                None if going => Vec::new(),
+                None => return None,
+            };
+            Some(Host {
+                created: node.id.created.clone(),
+                name: name.name.clone(),
+                uid: node.id.uid.clone(),
+                nics,
+            })
+        });
+        hosts.collect()
+    }
+
+    /// Of how many hosts there is a HostInterface, and how many of these have a NIC.
+    pub(crate) fn count_hosts(&self) -> (u64, u64) {
+        let with_nics = self.host_nics.iter().filter(|(_, host)| !host.nics.is_empty());
+        (self.host_nics.len() as u64, with_nics.count() as u64)
+    }
+
+    /// The Blocks of a multi-NIC network.
+    pub(crate) fn nic_blocks(&self, name: &str, uid: &str) -> Vec<ExistingBlock> {
+        let blocks = self.blocks_of(uid).filter_map(|(_, block)| {
+            Some(ExistingBlock {
+                spec: BlockSpec {
+                    network: NetworkRef {
+                        namespace: String::new(),
+                        name: name.to_owned(),
+                        uuid: uid.to_owned(),
+                    },
+                    cidr: block.cidr?,
+                    node: block.node.clone(),
+                    node_uid: block.node_uid.clone(),
+                    nic: block.nic.clone(),
+                },
+                allocated: block.allocated,
+                closed: block.closed,
+                untouched: block.untouched,
+            })
+        });
+        blocks.collect()
+    }
+
+    /// Who had addresses of this network's subnets before it, sorted.
+    pub(crate) fn multi_nic_rivals(
+        &self,
+        name: &Name,
+        view: &MultiNicView,
+        meaning: &MultiNic,
+    ) -> Vec<String> {
+        let own = (&view.id.created, &view.id.uid);
+        let meets = |one: &IpNet| {
+            let mut ours = meaning.subnets.iter();
+            ours.any(|net| net.contains(one) || one.contains(net))
+        };
+        let mut rivals: Vec<String> = Vec::new();
+        for (other, rival) in self.multi_nics.iter().filter(|(other, _)| *other != name) {
+            let theirs = rival
+                .spec
+                .as_ref()
+                .ok()
+                .and_then(|spec| spec.meaning().ok());
+            let overlap = theirs.and_then(|theirs| theirs.subnets.into_iter().find(&meets));
+            if let Some(net) = overlap.filter(|_| (&rival.id.created, &rival.id.uid) < own) {
+                rivals.push(format!("{net} of MultiNicNetwork {other}"));
+            }
+        }
+        for subnet in &meaning.subnets {
+            for (net, owner) in self.prefixes.overlapping(*subnet) {
+                use crate::decide::conflict::AddressOwner::Pods;
+                // Where Plexus is the cluster's own network, Nodes' podCIDRs mean nothing.
+                if !matches!(owner, Pods(_)) || self.default_network.is_none() {
+                    rivals.push(format!("{net} ({owner})"));
+                }
+            }
+        }
+        rivals.sort();
+        rivals.dedup();
+        rivals
+    }
+
+    /// The namespaces where a network can be used and its definitions are: those that it names and that are there, else
+    /// all.
+    pub(crate) fn namespaces_of(&self, view: &MultiNicView) -> Vec<String> {
+        let named = view.spec.as_ref().map(|spec| spec.namespaces.as_slice());
+        let named = named.unwrap_or_default();
+        let there = self.namespaces.iter().filter(|(name, namespace)| {
+            !namespace.id.deleting && (named.is_empty() || named.contains(&name.name))
+        });
+        there.map(|(name, _)| name.name.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "multi_nic_tests.rs"]
+mod tests;

@@ -1,0 +1,236 @@
+//! What the status of a MultiNicNetwork says, and which definitions it has.
+
+use super::conditions::Conditions;
+use plexus_api::objects::{ComputeResult, Discovery, MultiNic, MultiNicNetworkStatus};
+use plexus_core::multinic::{Assignment, LeftOut};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of those that have no block so many are named.
+const MAX_NAMED: usize = 20;
+
+/// What is known of a network.
+pub(crate) struct MultiNicFacts<'a> {
+    pub(crate) generation: Option<i64>,
+    pub(crate) deleting: bool,
+    /// What it means, or what is wrong with it.
+    pub(crate) meaning: Result<&'a MultiNic, &'a str>,
+    /// Who had its addresses before it.
+    pub(crate) rivals: &'a [String],
+    /// Who has which block.
+    pub(crate) assignment: &'a Assignment,
+    /// Hosts that have a HostInterface, and those of them that have a NIC.
+    pub(crate) hosts: (u64, u64),
+    /// Definitions of its name that somebody else made, as `namespace/name`.
+    pub(crate) foreign: &'a [String],
+    /// What it waits for, as long as nobody makes interfaces from it.
+    pub(crate) waits: Option<&'a str>,
+}
+
+impl MultiNicFacts<'_> {
+    fn uses_blocks(&self) -> bool {
+        self.meaning.is_ok_and(|meaning| meaning.bits().is_some())
+    }
+
+    /// Why nothing is assigned; a reason and a sentence.
+    fn obstacle(&self) -> Option<(&'static str, String)> {
+        if let Err(why) = self.meaning {
+            return Some(("InvalidSpec", why.to_owned()));
+        }
+        (!self.rivals.is_empty()).then(|| {
+            let message = format!(
+                "its subnet overlaps {}, which had the addresses before: write another subnet, or delete that",
+                self.rivals.join(", ")
+            );
+            ("SubnetConflict", message)
+        })
+    }
+
+    /// Who has no block.
+    fn not_placed(&self) -> Option<String> {
+        let left_out = &self.assignment.left_out;
+        let named: Vec<String> = left_out
+            .iter()
+            .take(MAX_NAMED)
+            .map(LeftOut::to_string)
+            .collect();
+        let more = left_out.len().saturating_sub(MAX_NAMED);
+        let text = named.join("; ");
+        match (left_out.is_empty(), more) {
+            (true, _) => None,
+            (false, 0) => Some(text),
+            (false, more) => Some(format!("{text}; and {more} more")),
+        }
+    }
+}
+
+/// What must be said of a network to users who do not read the status: reasons and sentences.
+pub(crate) fn complaints(facts: &MultiNicFacts<'_>) -> Vec<(&'static str, String)> {
+    if facts.deleting {
+        return Vec::new();
+    }
+    let mut complaints: Vec<_> = facts.obstacle().into_iter().collect();
+    complaints.extend(facts.not_placed().map(|text| ("NotPlaced", text)));
+    complaints.extend(foreign(facts).map(|text| ("DefinitionExists", text)));
+    complaints
+}
+
+/// The status, from what it was.
+pub(crate) fn status(
+    facts: &MultiNicFacts<'_>,
+    before: &MultiNicNetworkStatus,
+    now: &str,
+) -> MultiNicNetworkStatus {
+    let obstacle = facts.obstacle();
+    let not_placed = facts.not_placed();
+    let waits_for_hosts = facts.uses_blocks() && facts.assignment.blocks.is_empty();
+    let (ready, reason, message) = match (&obstacle, &not_placed, facts.waits) {
+        _ if facts.deleting => (false, "Terminating", terminating(facts)),
+        (Some((reason, message)), _, _) => (false, *reason, message.clone()),
+        (_, Some(message), _) => (false, "NotPlaced", message.clone()),
+        (_, _, Some(waits)) => (false, "Waiting", waits.to_owned()),
+        _ if waits_for_hosts => (false, "WaitsForHosts", waits_for(facts)),
+        _ => (true, "Ready", String::new()),
+    };
+    let mut conditions = Conditions::new(&before.conditions, now, facts.generation);
+    conditions.set("Ready", ready, reason, message.clone());
+    if facts.rivals.is_empty() {
+        conditions.over("SubnetConflict", "NoConflict", "");
+    } else if let Some((reason, message)) = obstacle.as_ref().filter(|_| facts.meaning.is_ok()) {
+        conditions.set("SubnetConflict", true, reason, message.clone());
+    }
+    match not_placed {
+        Some(message) => conditions.set("Placed", false, "NotPlaced", message),
+        None if facts.uses_blocks() && obstacle.is_none() => {
+            conditions.set("Placed", true, "Placed", "");
+        }
+        None => {}
+    }
+    match foreign(facts) {
+        Some(message) => conditions.set("Definitions", false, "DefinitionExists", message),
+        None => conditions.over("Definitions", "Made", ""),
+    }
+    let config_status = match reason {
+        "InvalidSpec" | "SubnetConflict" | "NotPlaced" => "Failed",
+        _ if waits_for_hosts => "WaitForConfig",
+        _ => "Success",
+    };
+    let mut status = MultiNicNetworkStatus {
+        observed_generation: facts.generation,
+        compute_results: results(facts.assignment),
+        discovery: Some(discovery(facts)),
+        config_status: config_status.to_owned(),
+        route_status: route_status(facts).to_owned(),
+        message,
+        last_sync_time: before.last_sync_time.clone(),
+        conditions: conditions.into_list(),
+    };
+    if status != *before {
+        status.last_sync_time = Some(now.to_owned());
+    }
+    status
+}
+
+fn terminating(facts: &MultiNicFacts<'_>) -> String {
+    match facts.assignment.draining {
+        0 => String::new(),
+        some => format!("{some} of its blocks are in use, or their nodes have not closed them yet"),
+    }
+}
+
+fn waits_for(facts: &MultiNicFacts<'_>) -> String {
+    match facts.hosts.0 {
+        0 => "the NICs of no host are known yet: there is no HostInterface".to_owned(),
+        _ => "no host has a NIC on its masterNets: compare them with the HostInterfaces".to_owned(),
+    }
+}
+
+fn foreign(facts: &MultiNicFacts<'_>) -> Option<String> {
+    (!facts.foreign.is_empty()).then(|| {
+        format!(
+            "NetworkAttachmentDefinitions of its name that others made are left as they are, so that pods there do \
+             not get this network: {}",
+            facts.foreign.join(", ")
+        )
+    })
+}
+
+fn results(assignment: &Assignment) -> Vec<ComputeResult> {
+    let mut hosts: BTreeMap<(u32, String), BTreeSet<&str>> = BTreeMap::new();
+    for block in assignment.blocks.values() {
+        if let Some(nic) = &block.nic {
+            let key = (nic.interface_index, nic.net_address.to_string());
+            hosts.entry(key).or_default().insert(&block.node);
+        }
+    }
+    let result = |((_, net_address), hosts): ((u32, String), BTreeSet<&str>)| ComputeResult {
+        net_address,
+        num_of_hosts: hosts.len() as u64,
+    };
+    hosts.into_iter().map(result).collect()
+}
+
+fn discovery(facts: &MultiNicFacts<'_>) -> Discovery {
+    let blocks = facts.assignment.blocks.values();
+    let hosts: BTreeSet<&str> = blocks.map(|block| block.node.as_str()).collect();
+    Discovery {
+        exist_daemon: facts.hosts.0,
+        info_available: facts.hosts.1,
+        cidr_processed: hosts.len() as u64,
+    }
+}
+
+fn route_status(facts: &MultiNicFacts<'_>) -> &'static str {
+    let bits = facts.meaning.ok().and_then(MultiNic::bits);
+    match bits {
+        Some(bits) if bits.mode.is_routed() && !facts.assignment.blocks.is_empty() => {
+            "WaitForRoutes"
+        }
+        _ => "N/A",
+    }
+}
+
+/// A definition of a network, as it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Definition<'a> {
+    pub(crate) namespace: &'a str,
+    /// Whether the network made it.
+    pub(crate) ours: bool,
+    pub(crate) config: Option<&'a str>,
+}
+
+/// What is done about the definitions of a network, by namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct DefinitionChanges {
+    pub(crate) create: Vec<String>,
+    pub(crate) update: Vec<String>,
+    pub(crate) delete: Vec<String>,
+    /// Somebody else's are there.
+    pub(crate) foreign: Vec<String>,
+}
+
+/// Compares what is there with what should be: a definition with this configuration in each of these namespaces.
+pub(crate) fn definitions(
+    wanted: &[String],
+    config: &str,
+    there: &[Definition<'_>],
+) -> DefinitionChanges {
+    let mut changes = DefinitionChanges::default();
+    for namespace in wanted {
+        let found = there.iter().find(|one| one.namespace == namespace);
+        match found {
+            None => changes.create.push(namespace.clone()),
+            Some(one) if !one.ours => changes.foreign.push(namespace.clone()),
+            Some(one) if one.config != Some(config) => changes.update.push(namespace.clone()),
+            Some(_) => {}
+        }
+    }
+    let gone = there
+        .iter()
+        .filter(|one| one.ours && !wanted.iter().any(|name| name == one.namespace));
+    changes.delete = gone.map(|one| one.namespace.to_owned()).collect();
+    changes
+}
+
+#[cfg(test)]
+#[path = "multi_nic_tests.rs"]
+mod tests;

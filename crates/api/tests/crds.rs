@@ -26,7 +26,7 @@ fn files() -> BTreeMap<String, String> {
 #[test]
 fn the_committed_definitions_are_these() {
     let wanted = files();
-    assert_eq!(wanted.len(), 5);
+    assert_eq!(wanted.len(), 10);
     if std::env::var_os("UPDATE").is_some() {
         for (name, text) in &wanted {
             std::fs::write(folder().join(name), text).unwrap();

@@ -104,6 +104,7 @@ fn spec(cidr: &str, node: &str, node_uid: &str) -> BlockSpec {
         cidr: cidr.parse().unwrap(),
         node: node.to_owned(),
         node_uid: node_uid.to_owned(),
+        nic: None,
     }
 }
 

@@ -241,6 +241,7 @@ async fn claim_whole(shared: &Shared, request: &ClaimRequest) -> Answer {
                 cidr,
                 node: node.clone(),
                 node_uid: here.uid.clone(),
+                nic: None,
             };
             let created = create::create(shared, &spec).await;
             let refused = |error| ClaimError::Api {

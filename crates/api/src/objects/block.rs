@@ -4,6 +4,7 @@ use super::NetworkRef;
 use ipnet::IpNet;
 use plexus_types::Family;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// Whose block it is. Its name is [`name`](BlockSpec::name), so that creating it claims it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,42 @@ pub struct BlockSpec {
     /// The UID of that Node.
     #[serde(rename = "nodeUID")]
     pub node_uid: String,
+    /// Of a MultiNicNetwork: the NIC of the node that it is for. Such blocks are made by the controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<BlockNic>,
+}
+
+/// The NIC that a block of a MultiNicNetwork is for, and its place among the network's blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "objects", derive(schemars::JsonSchema))]
+pub struct BlockNic {
+    /// The NIC's name.
+    #[cfg_attr(feature = "objects", schemars(length(min = 1, max = 15)))]
+    pub interface: String,
+    /// The NIC's subnet.
+    #[serde(deserialize_with = "super::text::net")]
+    #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
+    pub net_address: IpNet,
+    /// Which interface block of the subnet.
+    pub interface_index: u32,
+    /// Which host block of that.
+    pub host_index: u32,
+    /// The NIC's address of the block's family, by which other nodes reach the block; none if it has none.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::text::address"
+    )]
+    #[cfg_attr(
+        feature = "objects",
+        schemars(with = "Option<String>", length(max = 39))
+    )]
+    pub via: Option<IpAddr>,
+    /// Its NIC, or its place in the network, is gone: the node issues nothing new from it and says so by
+    /// `status.closed`; it is deleted once nothing of it is in use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retired: bool,
 }
 
 impl BlockSpec {
@@ -52,7 +89,7 @@ pub struct BlockStatus {
     /// Addresses in use.
     #[serde(default)]
     pub allocated: u64,
-    /// Its network is being deleted, and nothing more is issued from it.
+    /// Its network is being deleted, or it was retired, and nothing more is issued from it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// Parts that are blocks of their own now, or will be once those to whom they were given make them.

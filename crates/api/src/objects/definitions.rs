@@ -1,7 +1,10 @@
 //! The CustomResourceDefinitions of all kinds: ours from the Rust types, the NAD's as the standard
 //! has it.
 
-use super::{Block, BlockRequest, Network, PodAttachments};
+use super::{
+    Block, BlockRequest, Cidr, HostInterface, IpPool, MULTI_NIC_SUCCESSOR, MultiNicNetwork,
+    Network, PodAttachments,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
@@ -38,6 +41,33 @@ const ATTACHMENTS: [Column; 4] = [
     ("Interfaces", "string", ".status.interfaces"),
     AGE,
 ];
+const MULTI_NIC: [Column; 6] = [
+    ("Subnet", "string", ".spec.subnet"),
+    ("MultiNICIPAM", "boolean", ".spec.multiNICIPAM"),
+    ("Config", "string", ".status.configStatus"),
+    ("Routes", "string", ".status.routeStatus"),
+    ("Message", "string", ".status.message"),
+    AGE,
+];
+const CIDR: [Column; 5] = [
+    ("Subnet", "string", ".spec.config.subnet"),
+    ("HostBlock", "integer", ".spec.config.hostBlock"),
+    ("InterfaceBlock", "integer", ".spec.config.interfaceBlock"),
+    ("Mode", "string", ".spec.config.vlanMode"),
+    AGE,
+];
+const HOST_INTERFACE: [Column; 3] = [
+    ("Interfaces", "string", ".spec.interfaces[*].interfaceName"),
+    ("Addresses", "string", ".spec.interfaces[*].hostIP"),
+    AGE,
+];
+const IP_POOL: [Column; 5] = [
+    ("Network", "string", ".spec.netAttachDef"),
+    ("Host", "string", ".spec.hostName"),
+    ("Interface", "string", ".spec.interfaceName"),
+    ("CIDR", "string", ".spec.podCIDR"),
+    AGE,
+];
 const AGE: Column = ("Age", "date", ".metadata.creationTimestamp");
 
 /// The definitions of all kinds, as `kubectl apply` takes them: ours, then the NAD's.
@@ -52,7 +82,35 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         finished(BlockRequest::crd(), request, &BLOCK_REQUEST),
         finished(PodAttachments::crd(), attachments, &ATTACHMENTS),
     ];
-    ours.into_iter().chain(nad()).collect()
+    let all = ours.into_iter().chain(multi_nic());
+    all.chain(nad()).collect()
+}
+
+/// Those of multi-NIC networks.
+fn multi_nic() -> Vec<CustomResourceDefinition> {
+    let network = "One name for an interface on each NIC of the host.";
+    let cidr =
+        "The blocks of a MultiNicNetwork, by the subnet of the NICs. Nothing is decided by it.";
+    let nics = "The NICs of a host.";
+    let pool =
+        "Who has the addresses of one host block of a MultiNicNetwork. Nothing is decided by it.";
+    let networks = finished(MultiNicNetwork::crd(), network, &MULTI_NIC);
+    let successor = in_group(&networks, MULTI_NIC_SUCCESSOR);
+    vec![
+        networks,
+        successor,
+        finished(Cidr::crd(), cidr, &CIDR),
+        finished(HostInterface::crd(), nics, &HOST_INTERFACE),
+        finished(IpPool::crd(), pool, &IP_POOL),
+    ]
+}
+
+/// The same kind in another group.
+fn in_group(crd: &CustomResourceDefinition, group: &str) -> CustomResourceDefinition {
+    let mut other = crd.clone();
+    group.clone_into(&mut other.spec.group);
+    other.metadata.name = Some(format!("{}.{group}", other.spec.names.plural));
+    other
 }
 
 /// Adds what the types do not say.

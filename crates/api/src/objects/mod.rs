@@ -1,4 +1,4 @@
-//! The objects of `plexus.dev/v1alpha1`, as users write them.
+//! The objects of `plexus.dev/v1alpha1`, as users write them, and those of multi-NIC networks ([`multinic`]).
 //!
 //! The specs and statuses are plain values that every room may use. With the feature `objects`
 //! they are Kubernetes objects too ([`Network`], [`Block`], …) with generated CRDs, and with that of the
@@ -9,6 +9,7 @@ mod block;
 mod check;
 #[cfg(feature = "objects")]
 mod definitions;
+mod multinic;
 mod network;
 #[cfg(feature = "objects")]
 mod rules;
@@ -21,9 +22,16 @@ pub use attachments::{
     AttachmentState, AttachmentStatus, NetworkRef, PodAttachmentsSpec, PodAttachmentsStatus,
     PodIdentity,
 };
-pub use block::{BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart};
+pub use block::{BlockNic, BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart};
 pub(crate) use check::DELEGATE;
 pub use check::providers;
+pub use multinic::{
+    Allocation, AttachPolicy, BlockBits, CidrConfig, CidrEntry, CidrHost, CidrSpec, ComputeResult,
+    Discovery, Dns, GENERATED_LABEL, HostInterfaceSpec, HostInterfaceStatus, HostNic, IpPoolSpec,
+    MULTI_NIC_GROUP, MULTI_NIC_IPAM, MULTI_NIC_SUCCESSOR, MULTI_NIC_VERSION, MultiNic,
+    MultiNicIpam, MultiNicNetworkSpec, MultiNicNetworkStatus, MultiNicPlugin, NicState, OnNicDown,
+    POOL_HOST_LABEL, POOL_NETWORK_LABEL, PluginSpec, UNMANAGED_LABEL, VlanMode,
+};
 pub use network::{
     AllowedNamespaces, BlockSize, Condition, From, NetworkSpec, NetworkStatus, Phase, RouteSpec,
     Subnet, Usage,
@@ -35,6 +43,7 @@ pub use {
     attachments::PodAttachments,
     block::{Block, BlockRequest},
     definitions::crds,
+    multinic::{Cidr, HostInterface, IpPool, MultiNicNetwork},
     network::Network,
     rules::provider_rule,
 };

@@ -99,7 +99,7 @@ pub(super) const REQUIREMENT: [Rule; 1] = [Rule {
 }];
 
 /// Of the spec of a block.
-pub(super) const BLOCK: [Rule; 2] = [
+pub(super) const BLOCK: [Rule; 3] = [
     Rule {
         rule: "self.network == oldSelf.network && self.cidr == oldSelf.cidr && self.node == oldSelf.node",
         message: "a block cannot be changed, but for the UID of its Node: its name says what it is",
@@ -107,6 +107,22 @@ pub(super) const BLOCK: [Rule; 2] = [
     Rule {
         rule: "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",
         message: "cidr must be a prefix without host bits",
+    },
+    Rule {
+        rule: "has(self.nic) == has(oldSelf.nic) && (!has(self.nic) || (self.nic.netAddress == oldSelf.nic.netAddress && self.nic.interfaceIndex == oldSelf.nic.interfaceIndex && self.nic.hostIndex == oldSelf.nic.hostIndex))",
+        message: "of nic only interface, via and retired can be changed: the rest says which block it is",
+    },
+];
+
+/// Of the spec of a MultiNicNetwork.
+pub(super) const MULTI_NIC_NETWORK: [Rule; 2] = [
+    Rule {
+        rule: "!has(self.subnet) || self.subnet == '' || self.subnet.split(',').all(s, isCIDR(s) && cidr(s) == cidr(s).masked())",
+        message: "subnet must be a prefix without host bits, such as 192.168.0.0/16, or one of each family with a comma between",
+    },
+    Rule {
+        rule: "!has(self.masterNets) || self.masterNets.all(n, isCIDR(n))",
+        message: "masterNets must have prefixes, such as 10.0.1.0/24",
     },
 ];
 

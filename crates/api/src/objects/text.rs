@@ -10,6 +10,14 @@ pub(super) fn net<'de, D: Deserializer<'de>>(from: D) -> Result<IpNet, D::Error>
     IpNet::from_text(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 
+/// A prefix, or none.
+pub(super) fn maybe_net<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IpNet>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    let text = text.filter(|text| !text.is_empty());
+    let net = text.map(|text| IpNet::from_text(&text)).transpose();
+    net.map_err(serde::de::Error::custom)
+}
+
 /// An address, or none.
 pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IpAddr>, D::Error> {
     let text = Option::<String>::deserialize(from)?;

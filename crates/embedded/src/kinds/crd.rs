@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// Definitions of kinds that are stored for what comes later; nobody generates them.
 pub(crate) const MORE: &[&str] = &[
     include_str!("cniconfigs.json"),
+    #[cfg(test)]
     include_str!("multinicnetworks.json"),
 ];
 

@@ -25,7 +25,7 @@ pub(super) fn find(rule: &str) -> Option<Check> {
     known.map(|(_, check)| *check)
 }
 
-const KNOWN: [(&str, Check); 14] = [
+const KNOWN: [(&str, Check); 17] = [
     ("self == oldSelf", Check::ByTheServer),
     (
         "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
@@ -49,6 +49,18 @@ const KNOWN: [(&str, Check); 14] = [
             let same = |key: &str| old.get(key) == new.get(key);
             same("network") && same("cidr") && same("node")
         }),
+    ),
+    (
+        "has(self.nic) == has(oldSelf.nic) && (!has(self.nic) || (self.nic.netAddress == oldSelf.nic.netAddress && self.nic.interfaceIndex == oldSelf.nic.interfaceIndex && self.nic.hostIndex == oldSelf.nic.hostIndex))",
+        Check::Change(is_for_the_same_place),
+    ),
+    (
+        "!has(self.subnet) || self.subnet == '' || self.subnet.split(',').all(s, isCIDR(s) && cidr(s) == cidr(s).masked())",
+        Check::Now(has_subnets_or_none),
+    ),
+    (
+        "!has(self.masterNets) || self.masterNets.all(n, isCIDR(n))",
+        Check::Now(|now| texts("masterNets", now).all(|net| Prefix::read(net).is_some())),
     ),
     (
         "isCIDR(self.cidr) && cidr(self.cidr) == cidr(self.cidr).masked()",
@@ -89,6 +101,28 @@ const KNOWN: [(&str, Check); 14] = [
 
 fn text<'v>(key: &str, value: &'v Value) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
+}
+
+/// The texts of a list.
+fn texts<'v>(key: &str, value: &'v Value) -> impl Iterator<Item = &'v str> {
+    let list = value.get(key).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Whether a block of a multi-NIC network is the one that it was.
+fn is_for_the_same_place(old: &Value, new: &Value) -> bool {
+    let place = |block: &Value| {
+        let nic = block.get("nic")?;
+        let keys = ["netAddress", "interfaceIndex", "hostIndex"];
+        Some(keys.map(|key| nic.get(key).cloned()))
+    };
+    place(old) == place(new)
+}
+
+fn has_subnets_or_none(now: &Value) -> bool {
+    let subnet = text("subnet", now).filter(|subnet| !subnet.is_empty());
+    let sound = |one: &str| Prefix::read(one).is_some_and(Prefix::is_masked);
+    subnet.is_none_or(|subnet| subnet.split(',').all(sound))
 }
 
 /// Whether a map or a list is there, and not empty.

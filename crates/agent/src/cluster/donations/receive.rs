@@ -20,6 +20,7 @@ pub(in crate::cluster) async fn receive(shared: &Shared) -> bool {
             cidr,
             node: node.clone(),
             node_uid: here.iter().map(|here| here.uid.as_str()).collect(),
+            nic: None,
         })
         .collect()
     };

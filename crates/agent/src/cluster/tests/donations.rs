@@ -255,6 +255,7 @@ fn spec(cidr: &str, node: &str) -> BlockSpec {
         cidr: net(cidr),
         node: node.to_owned(),
         node_uid: format!("uid-{node}"),
+        nic: None,
     }
 }
 

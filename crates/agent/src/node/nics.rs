@@ -124,3 +124,56 @@ fn host_nic(nic: &Nic) -> HostNic {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_core::nics::NicDevice;
+
+    fn nic(number: u32, addresses: &[&str]) -> Nic {
+        Nic {
+            index: number,
+            name: format!("ens{number}"),
+            kind: String::new(),
+            addresses: addresses.iter().map(|net| net.parse().unwrap()).collect(),
+            mac: "02:00:00:00:00:01".parse().ok(),
+            permanent_mac: None,
+            mtu: 9000,
+            state: NicState::NoCarrier,
+            speed: Some(100_000),
+            device: Some(NicDevice {
+                pci_address: Some("0000:3b:00.1".to_owned()),
+                vendor: Some("15b3".to_owned()),
+                product: Some("1017".to_owned()),
+                numa_node: Some(1),
+                driver: None,
+            }),
+            master: None,
+            parent: None,
+            default_route: false,
+            ours: false,
+        }
+    }
+
+    #[test]
+    fn the_object_has_everything_that_is_known() {
+        let nets = ["fe80::1/64", "2001:db8::1/64", "10.0.1.1/24"];
+        let seen = host_nics(&[nic(1, &nets)]);
+        let wanted = serde_json::json!({
+            "interfaceName": "ens1", "netAddress": "10.0.1.0/24", "hostIP": "10.0.1.1",
+            "addresses": ["2001:db8::1/64", "10.0.1.1/24"], "vendor": "15b3", "product": "1017",
+            "pciAddress": "0000:3b:00.1", "mac": "02:00:00:00:00:01", "speed": 100_000,
+            "mtu": 9000, "numaNode": 1, "state": "down",
+        });
+        assert_eq!(serde_json::to_value(&seen[0]).unwrap(), wanted);
+    }
+
+    #[test]
+    fn of_very_many_those_with_addresses_are_published() {
+        let mut all: Vec<Nic> = (0..300).map(|number| nic(number, &[])).collect();
+        all.push(nic(301, &["10.0.1.1/24"]));
+        let seen = host_nics(&all);
+        assert_eq!(seen.len(), MAX_NICS);
+        assert_eq!(seen[0].interface_name, "ens301");
+    }
+}

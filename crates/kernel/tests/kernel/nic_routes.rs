@@ -94,7 +94,9 @@ impl Host {
 
     /// As `ip` shows a table, without what is ours alone to know.
     fn table(&self, table: u32) -> Vec<String> {
-        let shown = self.ns.sh(&format!("ip route show table {table}; ip -6 route show table {table}"));
+        // A table that is not there is no error.
+        let show = format!("route show table {table} || true");
+        let shown = self.ns.sh(&format!("ip {show}; ip -6 {show}"));
         let mut lines: Vec<String> = shown.lines().map(seeds_words).collect();
         lines.sort();
         lines
@@ -123,29 +125,39 @@ fn seeds_words(line: &str) -> String {
     kept.join(" ")
 }
 
+/// A process that ends with the test, however that ends.
+struct Monitor(std::process::Child);
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Every change that `ip monitor` tells while `work` runs.
 fn told(host: &Host, work: impl FnOnce()) -> Vec<String> {
     let ns = host.ns.name();
     let file = std::env::temp_dir().join(format!("{ns}-monitor"));
     let path = file.to_str().unwrap().to_owned();
-    let mut monitor = host.ns.enter(|| {
+    let monitor = host.ns.enter(|| {
         let mut ip = std::process::Command::new("ip");
         ip.args(["monitor", "route", "nexthop", "rule"]);
         ip.stdout(std::fs::File::create(&path).unwrap());
-        ip.spawn().unwrap()
+        Monitor(ip.spawn().unwrap())
     });
     let read = || std::fs::read_to_string(&path).unwrap();
     let mark = |table: u32| {
         plexus_testkit::eventually("the monitor tells", || {
-            host.ns.sh(&format!("ip route replace blackhole 203.0.113.0/24 table {table}"));
+            let route = format!("blackhole 203.0.113.0/24 table {table}");
+            host.ns.sh(&format!("ip route add {route}; ip route del {route}"));
             read().contains(&format!("table {table}"))
         });
     };
     mark(701);
     work();
     mark(702);
-    monitor.kill().unwrap();
-    monitor.wait().unwrap();
+    drop(monitor);
     let all = read();
     let _ = std::fs::remove_file(&path);
     let lines = all.lines().filter(|line| !line.contains("203.0.113"));
@@ -237,8 +249,10 @@ fn what_somebody_removes_comes_back() {
     let wanted = host.of_seed();
     host.set(&mut known, &wanted);
     let whole = (host.table(TABLE), host.rules());
+    // `ip` says next hop and gateway of what it flushes, which the kernel refuses unless it says only one of them.
+    let compat = "sysctl -qw net.ipv4.nexthop_compat_mode";
     for harm in [
-        format!("ip route flush table {TABLE}"),
+        format!("{compat}=0; ip route flush table {TABLE}; {compat}=1"),
         format!("ip rule del from 192.168.0.0/16 lookup {TABLE}"),
         "ip nexthop flush proto 80".to_owned(),
         format!("ip route replace 192.168.1.0/24 via 10.0.2.2 table {TABLE} proto 80"),
@@ -293,7 +307,7 @@ fn removal_cleans_up_and_leaves_what_is_not_ours() {
     assert_eq!(host.ns.sh("ip nexthop").matches("10.0.2.2").count(), 1, "tables share next hops");
     // One network goes, the other one stays as it is.
     wanted.remove(&OTHER_TABLE);
-    let lines = told(host, || drop(host.set(&mut known, &wanted)));
+    let lines = told(host, || assert!(host.set(&mut known, &wanted) > 0));
     assert!(!lines.iter().any(|line| line.contains(&format!("table {TABLE}"))), "{lines:?}");
     assert_eq!(host.table(OTHER_TABLE), Vec::<String>::new());
     // After a restart of the agent nothing is remembered.

@@ -120,9 +120,9 @@ fn default_links(socket: &mut Socket) -> Result<BTreeSet<u32>, NetlinkError> {
         let what = format!("list {of} routes of the main table");
         let request = Request::new(Message::GetRoute(message), 0, what);
         let routes = list(socket, request, route::read_hops)?;
-        let default = routes.iter().filter(|route| {
-            route.dst.prefix_len() == 0 && route.table == MAIN
-        });
+        let default = routes
+            .iter()
+            .filter(|route| route.dst.prefix_len() == 0 && route.table == MAIN);
         links.extend(default.filter_map(|route| route.link));
     }
     Ok(links)

@@ -245,8 +245,22 @@ mod tests {
     fn what_a_nic_is_is_read_at_its_pci_device() {
         let tree = Tree::new("nic");
         for (device, files) in [
-            (NIC, [("vendor", "0x15b3\n"), ("device", "0x1017\n"), ("numa_node", "1\n")]),
-            (VIRTIO, [("vendor", "0x1af4\n"), ("device", "0x1041\n"), ("numa_node", "-1\n")]),
+            (
+                NIC,
+                [
+                    ("vendor", "0x15b3\n"),
+                    ("device", "0x1017\n"),
+                    ("numa_node", "1\n"),
+                ],
+            ),
+            (
+                VIRTIO,
+                [
+                    ("vendor", "0x1af4\n"),
+                    ("device", "0x1041\n"),
+                    ("numa_node", "-1\n"),
+                ],
+            ),
         ] {
             for (file, text) in files {
                 fs::write(tree.0.join("bus/pci/devices").join(device).join(file), text).unwrap();
@@ -273,7 +287,13 @@ mod tests {
         assert_eq!(seen, wanted);
         let unknown = tree.sysfs().nic(&hardware("pci", "0000:ff:00.0"));
         assert_eq!(unknown, NicDevice::default());
-        for name in ["0000:3b:00", "0000:3b:00.1.2", "000:3b:00.1", "0000:3g:00.1", ""] {
+        for name in [
+            "0000:3b:00",
+            "0000:3b:00.1.2",
+            "000:3b:00.1",
+            "0000:3g:00.1",
+            "",
+        ] {
             assert!(!is_pci_address(name), "{name}");
         }
     }

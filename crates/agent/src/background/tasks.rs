@@ -74,11 +74,7 @@ impl Tasks {
             removals: Arc::new(Task::new("removals")?.stuck_after(removal)),
             register: Arc::new(Task::new("register")?.retried_within(SHORT_RETRY)),
             fabric: Arc::new(Task::new("fabric")?),
-            nics: Arc::new(
-                Task::new("nics")?
-                    .delayed(NICS_DELAY)
-                    .resting(NICS_PAUSE),
-            ),
+            nics: Arc::new(Task::new("nics")?.delayed(NICS_DELAY).resting(NICS_PAUSE)),
             nic_routes: Arc::new(
                 Task::new("nic-routes")?
                     .delayed(NICS_DELAY)

@@ -177,7 +177,10 @@ mod tests {
 
     #[test]
     fn what_routes_need_is_kept_and_nothing_else() {
-        let long = format!(r#"{{"vlanMode": "l3s", "routes": "{}"}}"#, "x".repeat(60_000));
+        let long = format!(
+            r#"{{"vlanMode": "l3s", "routes": "{}"}}"#,
+            "x".repeat(60_000)
+        );
         let network = kept("192.168.0.0/16, fd00:192::/48", &long).unwrap();
         assert!(network.routed && network.subnets.len() == 2, "{network:?}");
         for (ipam, routed) in [

@@ -1,9 +1,9 @@
 //! Objects as they come from the API, cut down to what a node needs. Specs of our own kinds stay JSON, so that one
 //! that cannot be read makes one object unusable and not a whole list.
 
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::ClusterResourceScope;
 use kube::Resource;
 use kube::api::ObjectMeta;
 use plexus_api::objects::{

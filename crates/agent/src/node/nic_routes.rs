@@ -36,6 +36,21 @@ impl Agent {
             true => Decision::default(),
             false => nic_routes::decide(here, &self.all_nics()?, &networks, &blocks),
         };
+        for nic in &decision.shared {
+            let set = plexus_kernel::nic_routes::answer_for_own_addresses(&self.node, nic);
+            match set {
+                Ok(false) => {}
+                Ok(true) => tracing::info!(
+                    nic,
+                    "is in the same subnet as another link: it answers ARP requests for its own addresses only"
+                ),
+                Err(error) => tracing::error!(
+                    nic,
+                    error = failure::chain(&error),
+                    "answers for another NIC"
+                ),
+            }
+        }
         if decision.tables.is_empty() && known.none {
             return Ok(());
         }

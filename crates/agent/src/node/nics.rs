@@ -56,8 +56,12 @@ impl Agent {
             return Ok(false);
         };
         let published = cluster.publish_nics(&node.uid, &interfaces);
-        let published = published
-            .map_err(|error| format!("this node's NICs are not published: {}", failure::chain(&error)))?;
+        let published = published.map_err(|error| {
+            format!(
+                "this node's NICs are not published: {}",
+                failure::chain(&error)
+            )
+        })?;
         let changes = nics::differences(&last.nics, &nics);
         self.say_published(last, published, &changes);
         *last = PublishedNics {

@@ -4,8 +4,7 @@
 use crate::environment::{Environment, from, until, with_environment};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams,
-    PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use kube::{Client, ResourceExt};
 use plexus_api::objects::{Block, BlockRequest, BlockSpec, HostInterface, PodAttachments};
@@ -114,7 +113,10 @@ fn agents_write_their_own_nics_and_no_block_on_them() {
         let cidr = "192.168.0.0/24";
         let name = BlockSpec::name("u1", &cidr.parse().unwrap());
         let mut on_nic = block(&name, "n1", "u1", cidr);
-        assert_eq!(refusal(blocks.create(&dry, &from(on_nic.clone())).await), "");
+        assert_eq!(
+            refusal(blocks.create(&dry, &from(on_nic.clone())).await),
+            ""
+        );
         on_nic["spec"]["nic"] = json!({"interface": "eth1", "netAddress": "10.0.1.0/24",
             "interfaceIndex": 0, "hostIndex": 0, "via": "10.0.1.1"});
         let message = refusal(blocks.create(&dry, &from(on_nic)).await);

@@ -42,6 +42,9 @@ pub struct Decision {
     pub tables: BTreeMap<u32, NetworkRoutes>,
     /// What no route can lead to, with the reason; one entry for all blocks that have the same.
     pub unreachable: BTreeSet<String>,
+    /// NICs of its networks that are in the same IPv4 subnet as another link: each must answer only for its own addresses,
+    /// or packets of one come in by the other.
+    pub shared: BTreeSet<String>,
 }
 
 /// The tables of the node `here`. A network of which it has no block has none: nobody here would use it.
@@ -56,6 +59,7 @@ pub fn decide(here: &str, nics: &[Nic], networks: &[L3Network], blocks: &[NicBlo
         let blocks = by_network.get(network.uid.as_str());
         let blocks = blocks.map(Vec::as_slice).unwrap_or_default();
         let of_network = OfNetwork::of(here, nics, network, blocks);
+        decision.shared.extend(of_network.shared(nics));
         let routes = of_network.routes(here, blocks, &mut decision.unreachable);
         if let Some(table) = tables.get(network.uid.as_str())
             && !routes.sources.is_empty()
@@ -74,12 +78,7 @@ struct OfNetwork<'a> {
 }
 
 impl<'a> OfNetwork<'a> {
-    fn of(
-        here: &str,
-        nics: &'a [Nic],
-        network: &'a L3Network,
-        blocks: &[&'a NicBlock],
-    ) -> Self {
+    fn of(here: &str, nics: &'a [Nic], network: &'a L3Network, blocks: &[&'a NicBlock]) -> Self {
         let own = blocks.iter().filter(|block| block.node == here);
         // Where two have the same place the one counts that addresses are issued from.
         let mut own: Vec<_> = own.filter(|block| is_in(network, block)).collect();
@@ -93,6 +92,15 @@ impl<'a> OfNetwork<'a> {
             network,
             nics: nics.collect(),
         }
+    }
+
+    fn shared(&self, all: &[Nic]) -> impl Iterator<Item = String> {
+        let own = self.nics.values().filter_map(|(_, nic)| *nic);
+        let shares = |nic: &&Nic| {
+            let mut others = all.iter().filter(|other| other.index != nic.index);
+            others.any(|other| share_a_subnet(nic, other))
+        };
+        own.filter(shares).map(|nic| nic.name.clone())
     }
 
     fn routes(
@@ -125,6 +133,21 @@ impl<'a> OfNetwork<'a> {
 
 fn key(block: &NicBlock) -> (Family, u32) {
     (Family::of(block.cidr.addr()), block.interface_index)
+}
+
+/// Of IPv6 a link answers only for its own addresses anyway.
+fn share_a_subnet(one: &Nic, other: &Nic) -> bool {
+    let v4 = |nic: &Nic| {
+        let nets = nic.global_addresses();
+        let nets: Vec<IpNet> = nets.filter(|net| net.addr().is_ipv4()).collect();
+        nets
+    };
+    let (one, other) = (v4(one), v4(other));
+    one.iter().any(|net| {
+        other
+            .iter()
+            .any(|n| net.contains(&n.addr()) || n.contains(&net.addr()))
+    })
 }
 
 /// Nobody gets a route to himself by writing a block that is no part of his network.

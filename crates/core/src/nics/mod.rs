@@ -158,8 +158,8 @@ fn is_port(nic: &Nic) -> bool {
     nic.master.as_deref().is_some_and(|master| master != "vrf")
 }
 
-/// `eth2` comes before `eth10`: numbers in names are compared as numbers.
-fn natural(name: &str) -> Vec<(String, u64)> {
+/// `eth2` comes before `eth10`: numbers in names are compared as numbers. What is the same so is not the same name.
+fn natural(name: &str) -> (Vec<(String, u64)>, &str) {
     let mut parts: Vec<(String, u64)> = vec![Default::default()];
     let mut was_digit = false;
     for character in name.chars() {
@@ -175,9 +175,7 @@ fn natural(name: &str) -> Vec<(String, u64)> {
             }
         }
     }
-    // What is the same as numbers is not the same name.
-    parts.push((name.to_owned(), 0));
-    parts
+    (parts, name)
 }
 
 /// What has changed between two inventories, for the log; empty if nothing has.
@@ -191,9 +189,7 @@ pub fn differences(before: &[Nic], after: &[Nic]) -> Vec<String> {
             Some(_) => {}
         }
     }
-    let gone = before
-        .iter()
-        .filter(|nic| find(after, &nic.name).is_none());
+    let gone = before.iter().filter(|nic| find(after, &nic.name).is_none());
     all.extend(gone.map(|nic| format!("{} is gone", nic.name)));
     all
 }

@@ -1,3 +1,5 @@
+//! Which links count as NICs, and how two inventories differ.
+
 use super::*;
 
 fn nic(index: u32, name: &str, kind: &str) -> Nic {

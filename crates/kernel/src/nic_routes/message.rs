@@ -162,7 +162,15 @@ fn route_header(route: &OwnRoute, kind: u8, scope: u8) -> Vec<u8> {
 
 fn rule_body(rule: &OwnRule) -> Vec<u8> {
     // Family, lengths of destination and source, type of service, table (below), nothing, action, flags.
-    let mut body = vec![family_of(rule.from.addr()), 0, rule.from.prefix_len(), 0, 0, 0, 0];
+    let mut body = vec![
+        family_of(rule.from.addr()),
+        0,
+        rule.from.prefix_len(),
+        0,
+        0,
+        0,
+        0,
+    ];
     body.push(FR_ACT_TO_TBL);
     body.extend([0; 4]);
     if rule.from.prefix_len() > 0 {

@@ -8,10 +8,14 @@
 //! What is new is made from right to left and what is gone removed from left to right, so that no packet finds half of
 //! it. A route that leads elsewhere now is replaced in one step.
 
+mod arp;
 mod message;
+
+pub use arp::answer_for_own_addresses;
 
 use crate::effect::effect;
 use crate::netlink::{Raw, Refused, Request};
+use crate::sysctl::SysctlError;
 use crate::{NetlinkError, NodeSide, Socket, nexthop};
 use ipnet::IpNet;
 use message::{OwnRoute, OwnRule};
@@ -28,6 +32,9 @@ pub enum NicRouteError {
     /// There are more next hops than numbers of ours.
     #[error("no number is left for a next hop: {0} are in use")]
     Full(usize),
+    /// A NIC answers for addresses of others.
+    #[error("cannot keep a NIC from answering for addresses of others in its subnet")]
+    Answers(#[from] SysctlError),
     /// Some could not be set; all others are as wanted.
     #[error("cannot change {failed} of the node's routes to other nodes' blocks on its NICs")]
     Change {
@@ -154,10 +161,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn between(
-        have: &State,
-        wanted: &BTreeMap<u32, NetworkRoutes>,
-    ) -> Result<Self, NicRouteError> {
+    fn between(have: &State, wanted: &BTreeMap<u32, NetworkRoutes>) -> Result<Self, NicRouteError> {
         let hops = Hops::between(have, wanted)?;
         let mut after = State {
             hops: BTreeMap::new(),
@@ -213,10 +217,7 @@ struct Hops {
 }
 
 impl Hops {
-    fn between(
-        have: &State,
-        wanted: &BTreeMap<u32, NetworkRoutes>,
-    ) -> Result<Self, NicRouteError> {
+    fn between(have: &State, wanted: &BTreeMap<u32, NetworkRoutes>) -> Result<Self, NicRouteError> {
         let all = wanted.values().flat_map(|network| network.routes.values());
         let wanted: BTreeSet<NextHop> = all.copied().collect();
         let mut ids: BTreeMap<NextHop, u32> = BTreeMap::new();

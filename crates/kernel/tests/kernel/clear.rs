@@ -15,8 +15,9 @@ fn what_is_ours_goes_and_the_rest_stays() {
         "ip link add theirs type bridge; ip route add 10.99.0.0/24 via 192.0.2.1; \
            nft add table inet other; ip link add used0 type veth peer used1",
     );
-    let names =
-        || ns.sh("ip -o link show | cut -d: -f2; ip route show; ip rule; ip nexthop; nft list tables");
+    let names = || {
+        ns.sh("ip -o link show | cut -d: -f2; ip route show; ip rule; ip nexthop; nft list tables")
+    };
     let before = names();
     let mut wanted = node_plan(vec![
         bridge("br0", &["10.1.0.1/24"]),

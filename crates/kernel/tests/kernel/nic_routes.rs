@@ -2,7 +2,7 @@
 
 use crate::lab::net;
 use plexus_core::nic_routes::{NetworkRoutes, NextHop};
-use plexus_kernel::nic_routes::{NicRouteError, NicRoutes};
+use plexus_kernel::nic_routes::{NicRouteError, NicRoutes, answer_for_own_addresses};
 use plexus_kernel::{Netns, NodeSide, observe};
 use plexus_testkit::NetNs;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 struct Hosts {
     one: Host,
     two: Host,
-    _wires: NetNs,
+    wires: NetNs,
 }
 
 struct Host {
@@ -54,7 +54,7 @@ impl Hosts {
         Self {
             one: host(1),
             two: host(2),
-            _wires: wires,
+            wires,
         }
     }
 }
@@ -150,7 +150,8 @@ fn told(host: &Host, work: impl FnOnce()) -> Vec<String> {
     let mark = |table: u32| {
         plexus_testkit::eventually("the monitor tells", || {
             let route = format!("blackhole 203.0.113.0/24 table {table}");
-            host.ns.sh(&format!("ip route add {route}; ip route del {route}"));
+            host.ns
+                .sh(&format!("ip route add {route}; ip route del {route}"));
             read().contains(&format!("table {table}"))
         });
     };
@@ -172,7 +173,10 @@ fn the_seeds_example_gives_the_seeds_routes() {
     host.set(&mut known, &host.of_seed());
     assert_eq!(
         host.table(TABLE),
-        ["192.168.1.0/24 via 10.0.1.2 dev eth1", "192.168.65.0/24 via 10.0.2.2 dev eth2"]
+        [
+            "192.168.1.0/24 via 10.0.1.2 dev eth1",
+            "192.168.65.0/24 via 10.0.2.2 dev eth2"
+        ]
     );
     let raw = host.ns.sh(&format!("ip route show table {TABLE}"));
     assert_eq!(raw.matches("nhid").count(), 2, "{raw}");
@@ -180,7 +184,10 @@ fn the_seeds_example_gives_the_seeds_routes() {
     let rules = host.rules();
     let rule = format!("5080:\tfrom 192.168.0.0/16 lookup {TABLE} proto 80");
     assert!(rules.contains(&rule), "{rules}");
-    assert!(!host.ns.sh("ip route").contains("192.168"), "the main table is the host's");
+    assert!(
+        !host.ns.sh("ip route").contains("192.168"),
+        "the main table is the host's"
+    );
     // Nothing is done twice, neither by what is remembered nor by what is seen.
     assert_eq!(host.set(&mut known, &host.of_seed()), 0);
     assert_eq!(host.set(&mut NicRoutes::default(), &host.of_seed()), 0);
@@ -194,7 +201,10 @@ fn packets_of_pods_go_over_their_nic_and_others_as_before() {
             let dst = format!("192.168.{}.0/24", (nic - 1) * 64 + other);
             (dst, format!("eth{nic}"), format!("10.0.{nic}.{at}"))
         });
-        let routes: Vec<_> = routes.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
+        let routes: Vec<_> = routes
+            .iter()
+            .map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str()))
+            .collect();
         let wanted: Tables = [(TABLE, host.network(&routes))].into();
         host.set(&mut NicRoutes::default(), &wanted);
         // An address of a pod on each NIC, and the way back to it: what the pod's link would have.
@@ -205,8 +215,14 @@ fn packets_of_pods_go_over_their_nic_and_others_as_before() {
         ));
     }
     let one = &hosts.one.ns;
-    for (from, to, dev) in [("192.168.0.1", "192.168.1.1", "eth1"), ("192.168.64.1", "192.168.65.1", "eth2")] {
-        assert!(one.try_sh(&format!("ping -c 1 -W 2 -I {from} {to}")), "{from} to {to}");
+    for (from, to, dev) in [
+        ("192.168.0.1", "192.168.1.1", "eth1"),
+        ("192.168.64.1", "192.168.65.1", "eth2"),
+    ] {
+        assert!(
+            one.try_sh(&format!("ping -c 1 -W 2 -I {from} {to}")),
+            "{from} to {to}"
+        );
         let way = one.sh(&format!("ip route get {to} from {from}"));
         assert!(way.contains(&format!("dev {dev}")), "{way}");
     }
@@ -222,22 +238,45 @@ fn a_join_a_leave_and_a_new_address_change_only_their_routes() {
     let mut wanted = host.of_seed();
     host.set(&mut known, &wanted);
     let join = ("192.168.2.0/24", "eth1", "10.0.1.3");
-    wanted.get_mut(&TABLE).unwrap().routes.insert(net(join.0), host.hop(join.1, join.2));
+    wanted
+        .get_mut(&TABLE)
+        .unwrap()
+        .routes
+        .insert(net(join.0), host.hop(join.1, join.2));
     let lines = told(host, || assert_eq!(host.set(&mut known, &wanted), 2));
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines.iter().all(|line| line.contains("10.0.1.3")), "{lines:?}");
+    assert!(
+        lines.iter().all(|line| line.contains("10.0.1.3")),
+        "{lines:?}"
+    );
     // The same node with another address on its NIC: its route is replaced, never removed.
-    wanted.get_mut(&TABLE).unwrap().routes.insert(net(join.0), host.hop("eth1", "10.0.1.4"));
+    wanted
+        .get_mut(&TABLE)
+        .unwrap()
+        .routes
+        .insert(net(join.0), host.hop("eth1", "10.0.1.4"));
     let lines = told(host, || assert_eq!(host.set(&mut known, &wanted), 3));
-    let of_route: Vec<_> = lines.iter().filter(|line| line.contains("192.168.2.0/24")).collect();
+    let of_route: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains("192.168.2.0/24"))
+        .collect();
     assert_eq!(of_route.len(), 1, "{lines:?}");
     assert!(!of_route[0].starts_with("Deleted"), "{lines:?}");
-    assert!(!lines.iter().any(|line| line.contains("192.168.1.0/24")), "{lines:?}");
-    assert!(host.table(TABLE).contains(&"192.168.2.0/24 via 10.0.1.4 dev eth1".to_owned()));
+    assert!(
+        !lines.iter().any(|line| line.contains("192.168.1.0/24")),
+        "{lines:?}"
+    );
+    assert!(
+        host.table(TABLE)
+            .contains(&"192.168.2.0/24 via 10.0.1.4 dev eth1".to_owned())
+    );
     assert!(!host.ns.sh("ip nexthop").contains("10.0.1.3"));
     wanted.get_mut(&TABLE).unwrap().routes.remove(&net(join.0));
     let lines = told(host, || assert_eq!(host.set(&mut known, &wanted), 2));
-    assert!(!lines.iter().any(|line| line.contains("192.168.1.0/24")), "{lines:?}");
+    assert!(
+        !lines.iter().any(|line| line.contains("192.168.1.0/24")),
+        "{lines:?}"
+    );
     assert_eq!(host.table(TABLE).len(), 2);
 }
 
@@ -268,7 +307,10 @@ fn what_somebody_removes_comes_back() {
     host.ns.sh("ip link set eth1 down");
     known.forget();
     let error = known.set(&host.side, &wanted).unwrap_err();
-    assert!(matches!(error, NicRouteError::Change { failed: 2, .. }), "{error:?}");
+    assert!(
+        matches!(error, NicRouteError::Change { failed: 2, .. }),
+        "{error:?}"
+    );
     assert_eq!(host.table(TABLE), ["192.168.65.0/24 via 10.0.2.2 dev eth2"]);
     host.ns.sh("ip link set eth1 up");
     host.set(&mut known, &wanted);
@@ -288,7 +330,8 @@ fn removal_cleans_up_and_leaves_what_is_not_ours() {
         0x5080_0001
     );
     host.ns.sh(&foreign);
-    let dump = "ip route show table all; ip rule; ip nexthop; ip -6 route show table all; ip -6 rule";
+    let dump =
+        "ip route show table all; ip rule; ip nexthop; ip -6 route show table all; ip -6 rule";
     let before = host.ns.sh(dump);
     let mut known = NicRoutes::default();
     let mut wanted = host.of_seed();
@@ -303,12 +346,24 @@ fn removal_cleans_up_and_leaves_what_is_not_ours() {
     wanted.insert(OTHER_TABLE, v6);
     host.set(&mut known, &wanted);
     let seen = host.table(OTHER_TABLE);
-    assert!(seen[1].starts_with("fd00:192:0:1::/64 via 2001:db8:1::2 dev eth1"), "{seen:?}");
-    assert_eq!(host.ns.sh("ip nexthop").matches("10.0.2.2").count(), 1, "tables share next hops");
+    assert!(
+        seen[1].starts_with("fd00:192:0:1::/64 via 2001:db8:1::2 dev eth1"),
+        "{seen:?}"
+    );
+    assert_eq!(
+        host.ns.sh("ip nexthop").matches("10.0.2.2").count(),
+        1,
+        "tables share next hops"
+    );
     // One network goes, the other one stays as it is.
     wanted.remove(&OTHER_TABLE);
     let lines = told(host, || assert!(host.set(&mut known, &wanted) > 0));
-    assert!(!lines.iter().any(|line| line.contains(&format!("table {TABLE}"))), "{lines:?}");
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.contains(&format!("table {TABLE}"))),
+        "{lines:?}"
+    );
     assert_eq!(host.table(OTHER_TABLE), Vec::<String>::new());
     // After a restart of the agent nothing is remembered.
     host.set(&mut NicRoutes::default(), &Tables::new());
@@ -319,10 +374,17 @@ fn removal_cleans_up_and_leaves_what_is_not_ours() {
 fn somebody_elses_route_in_the_way_is_named() {
     let hosts = Hosts::new();
     let host = &hosts.one;
-    host.ns.sh(&format!("ip route add 192.168.1.0/24 via 10.0.1.9 table {TABLE}"));
-    let error = NicRoutes::default().set(&host.side, &host.of_seed()).unwrap_err();
+    host.ns.sh(&format!(
+        "ip route add 192.168.1.0/24 via 10.0.1.9 table {TABLE}"
+    ));
+    let error = NicRoutes::default()
+        .set(&host.side, &host.of_seed())
+        .unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
-    assert!(why.contains("set route 192.168.1.0/24 via 10.0.1.2"), "{why}");
+    assert!(
+        why.contains("set route 192.168.1.0/24 via 10.0.1.2"),
+        "{why}"
+    );
     let seen = host.table(TABLE);
     assert_eq!(seen[0], "192.168.1.0/24 via 10.0.1.9 dev eth1");
     assert_eq!(seen[1], "192.168.65.0/24 via 10.0.2.2 dev eth2");
@@ -333,14 +395,24 @@ fn nics_in_the_same_subnet_do_not_disturb_each_other() {
     let hosts = Hosts::new();
     let host = &hosts.one;
     host.ns.sh("ip address flush dev eth2; ip address add 10.0.1.11/24 dev eth2; ip address add 10.9.0.1/32 dev eth2");
-    let mut wanted: Tables = [(TABLE, host.network(&[
-        ("192.168.1.0/24", "eth1", "10.0.1.2"),
-        ("192.168.65.0/24", "eth2", "10.0.1.2"),
-    ]))]
+    let mut wanted: Tables = [(
+        TABLE,
+        host.network(&[
+            ("192.168.1.0/24", "eth1", "10.0.1.2"),
+            ("192.168.65.0/24", "eth2", "10.0.1.2"),
+        ]),
+    )]
     .into();
     // Beyond what any address of the NIC says.
-    let far = NextHop { onlink: true, ..host.hop("eth2", "10.9.0.2") };
-    wanted.get_mut(&TABLE).unwrap().routes.insert(net("192.168.66.0/24"), far);
+    let far = NextHop {
+        onlink: true,
+        ..host.hop("eth2", "10.9.0.2")
+    };
+    wanted
+        .get_mut(&TABLE)
+        .unwrap()
+        .routes
+        .insert(net("192.168.66.0/24"), far);
     host.set(&mut NicRoutes::default(), &wanted);
     assert_eq!(
         host.table(TABLE),
@@ -351,6 +423,28 @@ fn nics_in_the_same_subnet_do_not_disturb_each_other() {
         ]
     );
     assert_eq!(host.set(&mut NicRoutes::default(), &wanted), 0);
+}
+
+#[test]
+fn of_two_nics_in_a_subnet_each_answers_for_itself() {
+    let hosts = Hosts::new();
+    let (one, two) = (&hosts.one.ns, &hosts.two);
+    hosts
+        .wires
+        .sh("ip link set h2e2 master br1; ip link set h2e1 down");
+    two.ns.sh("ip address flush dev eth2; ip address add 10.0.1.12/24 dev eth2; sysctl -qw net.ipv4.conf.eth1.arp_ignore=2");
+    assert!(
+        one.pings("10.0.1.2"),
+        "eth2 answers for eth1, which is not on the wire"
+    );
+    assert!(answer_for_own_addresses(&two.side, "eth2").unwrap());
+    assert!(!answer_for_own_addresses(&two.side, "eth2").unwrap());
+    one.sh("ip neighbour flush dev eth1");
+    assert!(one.silent("10.0.1.2"));
+    assert!(one.pings("10.0.1.12"));
+    // An administrator's choice stays.
+    assert!(!answer_for_own_addresses(&two.side, "eth1").unwrap());
+    assert!(answer_for_own_addresses(&two.side, "absent").is_err());
 }
 
 #[test]
@@ -380,14 +474,30 @@ fn twenty_thousand_routes() {
     let timed = |what: &str, work: &mut dyn FnMut() -> usize| {
         let begun = Instant::now();
         let changes = work();
-        println!("{what}: {changes} changes in {:.1} ms", begun.elapsed().as_secs_f64() * 1e3);
+        println!(
+            "{what}: {changes} changes in {:.1} ms",
+            begun.elapsed().as_secs_f64() * 1e3
+        );
         changes
     };
-    assert_eq!(timed("20,000 routes", &mut || host.set(&mut known, &wanted)), 40_001);
+    assert_eq!(
+        timed("20,000 routes", &mut || host.set(&mut known, &wanted)),
+        40_001
+    );
     let join = (net("10.255.0.0/26"), host.hop("eth1", "10.0.1.3"));
-    wanted.get_mut(&TABLE).unwrap().routes.insert(join.0, join.1);
+    wanted
+        .get_mut(&TABLE)
+        .unwrap()
+        .routes
+        .insert(join.0, join.1);
     assert_eq!(timed("one join", &mut || host.set(&mut known, &wanted)), 2);
     known.forget();
-    assert_eq!(timed("a look at all", &mut || host.set(&mut known, &wanted)), 0);
-    assert_eq!(timed("removal", &mut || host.set(&mut known, &Tables::new())), 40_003);
+    assert_eq!(
+        timed("a look at all", &mut || host.set(&mut known, &wanted)),
+        0
+    );
+    assert_eq!(
+        timed("removal", &mut || host.set(&mut known, &Tables::new())),
+        40_003
+    );
 }

@@ -47,15 +47,24 @@ fn what_a_nic_is_is_seen_as_ip_shows_it() {
     let first = nic.address(Family::V4).unwrap();
     assert_eq!(first.to_string(), "10.0.2.1/24");
     assert_eq!((nic.mtu, nic.state), (9000, NicState::Up));
-    let mac = lab.node.ns().sh("cat /sys/class/net/eth2/address 2>/dev/null || true; ip -o link show eth2");
+    let mac = lab
+        .node
+        .ns()
+        .sh("cat /sys/class/net/eth2/address 2>/dev/null || true; ip -o link show eth2");
     assert!(mac.contains(&nic.mac.unwrap().to_string()), "{mac}");
     // A veth's driver says 10 Gbit/s, if the kernel has that family.
     assert!(matches!(nic.speed, Some(10_000) | None), "{nic:?}");
     let no_carrier = seen.iter().find(|nic| nic.name == "eth3").unwrap();
-    assert_eq!((no_carrier.state, no_carrier.speed), (NicState::NoCarrier, None));
+    assert_eq!(
+        (no_carrier.state, no_carrier.speed),
+        (NicState::NoCarrier, None)
+    );
     lab.node.ns().ip("link set eth2 down\n");
     let seen = look(&lab.side, &["eth2"]);
-    assert_eq!((seen[0].name.as_str(), seen[0].state), ("eth2", NicState::Down));
+    assert_eq!(
+        (seen[0].name.as_str(), seen[0].state),
+        ("eth2", NicState::Down)
+    );
 }
 
 #[test]
@@ -66,14 +75,20 @@ fn the_default_route_names_its_nic() {
         main.map(|nic| nic.name.clone())
     };
     let all = || nics::observe(&lab.side, &Sysfs::default()).unwrap();
-    lab.node.ns().sh("ip route flush default; ip -6 route flush default");
+    lab.node
+        .ns()
+        .sh("ip route flush default; ip -6 route flush default");
     assert_eq!(default(&all()), None);
-    lab.node.ns().sh("ip route add default via 10.0.2.2 table 77");
+    lab.node
+        .ns()
+        .sh("ip route add default via 10.0.2.2 table 77");
     assert_eq!(default(&all()), None, "another table's");
     lab.node.ns().sh("ip route add default via 10.0.2.2");
     assert_eq!(default(&all()).as_deref(), Some("eth2"));
     assert!(!names(&look(&lab.side, &["eth*"])).contains(&"eth2"));
-    lab.node.ns().sh("ip route del default via 10.0.2.2; ip -6 route add default via 2001:db8:2::2");
+    lab.node
+        .ns()
+        .sh("ip route del default via 10.0.2.2; ip -6 route add default via 2001:db8:2::2");
     assert_eq!(default(&all()).as_deref(), Some("eth2"));
 }
 
@@ -82,7 +97,11 @@ fn every_change_of_a_nic_is_an_event() {
     let lab = lab();
     let ns = lab.node.ns();
     let changes = Changes::of_nics(&lab.side).unwrap();
-    let quiet = || wait(&[&changes], Some(Duration::from_millis(300))).unwrap().is_none();
+    let quiet = || {
+        wait(&[&changes], Some(Duration::from_millis(300)))
+            .unwrap()
+            .is_none()
+    };
     eventually("the links are quiet", quiet);
     for change in [
         "ip address add 10.0.3.1/24 dev eth3",

@@ -22,20 +22,29 @@ fn ask(lab: &Lab, method: &str, path: &str, body: &Value) -> (u16, Value) {
     );
     let answer = exchange(Path::new(&lab.file("server.sock")), request.as_bytes());
     let answer = answer.expect("the server answers");
-    (answer.status, serde_json::from_str(&answer.body).unwrap_or_default())
+    (
+        answer.status,
+        serde_json::from_str(&answer.body).unwrap_or_default(),
+    )
 }
 
 /// Runs `ip` in a node's namespace.
 fn ip(lab: &Lab, node: &str, words: &str) -> String {
     let namespace = format!("px-{}-{node}", lab.name());
-    let all: Vec<&str> = ["-n", &namespace].into_iter().chain(words.split(' ')).collect();
+    let all: Vec<&str> = ["-n", &namespace]
+        .into_iter()
+        .chain(words.split(' '))
+        .collect();
     run("ip", &all)
 }
 
 /// What a node says of a NIC.
 fn nic(lab: &Lab, node: &str, name: &str) -> Value {
     let (_, object) = ask(lab, "GET", &format!("{NICS}/{node}"), &Value::Null);
-    let all = object["spec"]["interfaces"].as_array().into_iter().flatten();
+    let all = object["spec"]["interfaces"]
+        .as_array()
+        .into_iter()
+        .flatten();
     let mut of_name = all.filter(|nic| nic["interfaceName"] == name);
     of_name.next().cloned().unwrap_or_default()
 }
@@ -82,10 +91,20 @@ fn nodes_tell_of_their_nics_and_route_to_each_others_blocks() {
         let seen = ["n1", "n2"].map(|node| nic(&lab, node, "eth2")["hostIP"].clone());
         seen == ["10.200.2.1", "10.200.2.2"]
     });
-    assert_eq!(nic(&lab, "n1", "eth0"), Value::Null, "the default route's is not for pods");
+    assert_eq!(
+        nic(&lab, "n1", "eth0"),
+        Value::Null,
+        "the default route's is not for pods"
+    );
     let first = nic(&lab, "n1", "eth1");
-    assert_eq!(first["addresses"], json!(["10.200.1.1/24", "fd00:200:1::1/64"]));
-    assert_eq!((&first["state"], &first["mtu"]), (&json!("up"), &json!(1500)));
+    assert_eq!(
+        first["addresses"],
+        json!(["10.200.1.1/24", "fd00:200:1::1/64"])
+    );
+    assert_eq!(
+        (&first["state"], &first["mtu"]),
+        (&json!("up"), &json!(1500))
+    );
 
     let network = json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork",
         "metadata": {"name": "rails"}, "spec": {"subnet": "192.168.0.0/16", "multiNICIPAM": true,
@@ -101,8 +120,14 @@ fn nodes_tell_of_their_nics_and_route_to_each_others_blocks() {
             assert!([201, 409].contains(&status), "{answer}");
         }
     }
-    let of_n1 = ["192.168.1.0/24 via 10.200.1.2 dev eth1", "192.168.65.0/24 via 10.200.2.2 dev eth2"];
-    let of_n2 = ["192.168.0.0/24 via 10.200.1.1 dev eth1", "192.168.64.0/24 via 10.200.2.1 dev eth2"];
+    let of_n1 = [
+        "192.168.1.0/24 via 10.200.1.2 dev eth1",
+        "192.168.65.0/24 via 10.200.2.2 dev eth2",
+    ];
+    let of_n2 = [
+        "192.168.0.0/24 via 10.200.1.1 dev eth1",
+        "192.168.64.0/24 via 10.200.2.1 dev eth2",
+    ];
     let whole = || routes(&lab, "n1") == of_n1 && routes(&lab, "n2") == of_n2;
     lab.eventually("each node has the way to the other's blocks", whole);
     let rules = ip(&lab, "n1", "rule");
@@ -121,11 +146,15 @@ fn nodes_tell_of_their_nics_and_route_to_each_others_blocks() {
 
     // A NIC that is down has no routes, and the other one those that it had.
     ip(&lab, "n1", "link set eth1 down");
-    lab.eventually("the cluster hears of it", || nic(&lab, "n1", "eth1")["state"] == "down");
+    lab.eventually("the cluster hears of it", || {
+        nic(&lab, "n1", "eth1")["state"] == "down"
+    });
     assert_eq!(routes(&lab, "n1"), [of_n1[1]]);
     ip(&lab, "n1", "link set eth1 up");
     lab.eventually("the way is back", whole);
-    lab.eventually("the cluster hears of it", || nic(&lab, "n1", "eth1")["state"] == "up");
+    lab.eventually("the cluster hears of it", || {
+        nic(&lab, "n1", "eth1")["state"] == "up"
+    });
     ip(&lab, "n1", "link set eth2 down");
     ip(&lab, "n1", "link set eth2 name rail2");
     lab.eventually("a NIC that is renamed to what is none vanishes", || {

@@ -58,7 +58,11 @@ impl Fixture {
             mtu: Some(1500),
             ..HostNic::default()
         });
-        let publish = publish(Arc::clone(&self.shared), "uid-n1".to_owned(), nics.collect());
+        let publish = publish(
+            Arc::clone(&self.shared),
+            "uid-n1".to_owned(),
+            nics.collect(),
+        );
         self.runtime.block_on(publish).unwrap()
     }
 
@@ -96,7 +100,10 @@ fn it_is_made_and_written_only_when_something_is_another() {
     assert_eq!(object["kind"], "HostInterface");
     assert_eq!(object["spec"]["hostName"], "n1");
     let owner = &object["metadata"]["ownerReferences"][0];
-    assert_eq!((&owner["kind"], &owner["uid"]), (&json!("Node"), &json!("uid-n1")));
+    assert_eq!(
+        (&owner["kind"], &owner["uid"]),
+        (&json!("Node"), &json!("uid-n1"))
+    );
     assert_eq!(fixture.publish(&["eth1", "eth2"]), Published::Unchanged);
     assert_eq!(fixture.writes().len(), 1, "{:?}", fixture.writes());
     // A NIC that vanishes disappears.

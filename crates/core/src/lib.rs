@@ -11,6 +11,8 @@ pub mod fabric;
 pub mod ipam;
 pub mod multinic;
 pub mod nad_meaning;
+pub mod nic_routes;
+pub mod nics;
 pub mod plan;
 pub mod refusal;
 pub mod resolve;

@@ -37,7 +37,7 @@ pub(crate) fn fault(path: impl Into<String>, text: impl Into<String>) -> Problem
 
 impl Problems {
     /// Adds one.
-    pub(crate) fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
+    pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) {
         self.0.push(Problem {
             path: path.into(),
             text: text.into(),

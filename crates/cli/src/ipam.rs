@@ -87,7 +87,7 @@ pub fn fullness(network: &Value, snapshot: &Snapshot) -> Result<Fullness, String
         let bits = u32::from(length.saturating_sub(subnet.cidr.prefix_len()));
         SubnetUse {
             cidr: subnet.cidr,
-            capacity: Pool::new(subnet.cidr, &subnet.exclude, &[subnet.gateway]).capacity(),
+            capacity: Pool::new(subnet.cidr, &subnet.exclude, subnet.gateway.as_slice()).capacity(),
             used: inside().map(|block| block.used).sum(),
             claimed: inside().count(),
             blocks: 1_u128.checked_shl(bits).unwrap_or(u128::MAX),

@@ -3,12 +3,12 @@
 
 use ipnet::IpNet;
 use plexus_api::later::{self, Classes, Served};
-use plexus_api::objects::{NetworkSpec, NetworkStatus};
+use plexus_api::objects::{MultiNicNetworkSpec, NetworkSpec, NetworkStatus};
 use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::resolve::{
-    NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings, nad_size, network_size,
-    too_large,
+    MultiNicObject, NadObject, NetworkObject, NodeNic, Objects, PodFacts, ReadOnce, Settings,
+    nad_size, network_size, too_large,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -47,6 +47,7 @@ fn config(subnets: Vec<BlockSubnet>, blocks: &[&str]) -> Config {
             uid: "u-1".to_owned(),
             subnets,
             routes: Vec::new(),
+            assigned: false,
         },
         own: NodeBlocks {
             own: blocks.iter().map(|block| net(block)).collect(),

@@ -204,6 +204,7 @@ fn block_of(uid: &str) -> BlockIpam {
             block_length: Some(30),
         }],
         routes: Vec::new(),
+        assigned: false,
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Known {
     pub(super) unused: BTreeMap<String, Instant>,
     /// Those that are another's in the API, though pods here use them, with their owners there.
     pub(super) lost: BTreeMap<String, String>,
-    /// Since when we know that a network is being deleted, by its UID.
+    /// Since when we know that a network is being deleted, by its UID, or that a block is retired, by its name.
     closing: BTreeMap<String, Instant>,
 }
 
@@ -89,7 +89,8 @@ impl OwnBlocks {
         let own = of_network.filter(|(name, _)| {
             let there = state.blocks.objects.get(*name);
             there.is_some_and(|block| {
-                block.spec.node == node
+                !block.is_retired()
+                    && block.spec.node == node
                     && block.spec.node_uid == here.uid
                     && !block.unreadable
                     && known.settled.get(*name) == Some(&block.uid)
@@ -135,15 +136,20 @@ impl OwnBlocks {
         self.used.store(true, SeqCst);
     }
 
-    /// How far the end of a network is that may have been deleted.
-    pub(super) fn closing(&self, state: &State, network_uid: &str) -> Closing {
-        let deleted = state.is_closing(network_uid);
+    /// How far the end of a block is, whose network may have been deleted.
+    pub(super) fn closing(&self, state: &State, name: &str, block: &CachedBlock) -> Closing {
+        let network_uid = &block.spec.network.uuid;
+        let (deleted, what) = match block.is_retired() {
+            true => (true, name),
+            false => (state.is_closing(network_uid), network_uid.as_str()),
+        };
         let mut known = self.known();
         if !deleted {
             known.closing.remove(network_uid);
+            known.closing.remove(name);
             return Closing::No;
         }
-        let since = known.closing.entry(network_uid.to_owned());
+        let since = known.closing.entry(what.to_owned());
         match since.or_insert_with(Instant::now).elapsed() >= CLOSING_DELAY {
             true => Closing::Closed,
             false => Closing::Soon,
@@ -191,7 +197,11 @@ impl OwnBlocks {
             Some(block) if block.spec.node == shared.options.node => {
                 self.known().lost.remove(edit.key);
                 let changed = edit.before.is_none_or(|before| before.spec != block.spec);
-                if changed && !is_own {
+                if block.spec.nic.is_some() {
+                    // Pods wait for it.
+                    shared.changes.note();
+                }
+                if changed && (!is_own || block.spec.nic.is_some()) {
                     self.adopt(shared);
                     // If nobody is about to settle it, somebody must.
                     self.look();
@@ -213,6 +223,10 @@ impl OwnBlocks {
             let spec = &block.spec;
             if spec.node == shared.options.node && spec.node_uid == here.uid {
                 self.add(shared, name, spec);
+                if spec.nic.is_some() {
+                    // The controller assigned it, and knows what is around it.
+                    self.settled(shared, name, &block.uid);
+                }
             }
         }
     }
@@ -231,6 +245,7 @@ impl OwnBlocks {
         known.claimed.remove(name);
         known.unused.remove(name);
         known.settled.remove(name);
+        known.closing.remove(name);
         shared.disk.put(OWN, name, None);
         shared.disk.put(SETTLED, name, None);
     }

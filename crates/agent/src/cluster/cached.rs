@@ -52,6 +52,13 @@ pub(super) struct CachedBlock {
     pub(super) unreadable: bool,
 }
 
+impl CachedBlock {
+    /// Whether nothing new is issued from it: its NIC is gone, or has another block.
+    pub(super) fn is_retired(&self) -> bool {
+        self.spec.nic.as_ref().is_some_and(|nic| nic.retired)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedRequest {
     pub(super) spec: BlockRequestSpec,

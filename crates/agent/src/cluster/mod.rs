@@ -51,12 +51,12 @@ use plexus_api::cni::Error;
 use plexus_api::objects::HostNic;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::nic_routes::{L3Network, NicBlock};
-use plexus_core::resolve::{NadObject, NetworkObject, Objects};
+use plexus_core::resolve::{MultiNicObject, NadObject, NetworkObject, Objects};
 use shared::Shared;
 use start::Side;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::Instrument as _;
 use wire::PodWire;
@@ -183,6 +183,16 @@ impl Cluster {
         )
     }
 
+    /// NICs of this node that are down: no pod gets an interface on one.
+    pub(crate) fn set_nics_down(&self, down: BTreeSet<String>) {
+        let nics = self.shared.nics_down.write();
+        let mut nics = nics.unwrap_or_else(PoisonError::into_inner);
+        if *nics != down {
+            *nics = down;
+            self.shared.changes.note();
+        }
+    }
+
     /// Tells of this node's NICs in its HostInterface, which goes with the Node that has this UID. At most 3 s.
     pub(crate) fn publish_nics(
         &self,
@@ -267,6 +277,14 @@ impl Objects for Cluster {
         let options = &self.shared.options;
         let root = options.host_root.as_deref();
         crate::host::cluster_network::on_disk(&options.cni_conf_dir, root, name)
+    }
+
+    fn multi_nic(&self, name: &str) -> Option<Arc<MultiNicObject>> {
+        let down = self.shared.nics_down.read();
+        let down = down.unwrap_or_else(PoisonError::into_inner);
+        let here = &self.shared.options.node;
+        let state = self.shared.state();
+        state.multi_nic(here, name, |nic| !down.contains(nic))
     }
 }
 

@@ -120,6 +120,11 @@ async fn settle(shared: &Shared, name: &str, block: &CachedBlock) -> kube::Resul
         return Ok(true);
     }
     let spec = &block.spec;
+    if spec.nic.is_some() {
+        // The controller assigned it, and knows what is around it.
+        shared.blocks.settled(shared, name, &block.uid);
+        return Ok(true);
+    }
     let offered = {
         let (state, uid) = (shared.state(), &spec.network.uuid);
         let whole = state.whole_block(uid, &spec.cidr);
@@ -209,7 +214,7 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
         let Some(block) = there.filter(|block| block.spec.node == shared.options.node) else {
             continue;
         };
-        let closing = shared.blocks.closing(&shared.state(), &used.network_uid);
+        let closing = shared.blocks.closing(&shared.state(), &name, &block);
         done &= closing != Closing::Soon;
         let closed = closing == Closing::Closed;
         if (block.allocated, block.closed) == (used.allocated, closed) {

@@ -13,6 +13,7 @@ use super::state::State;
 use super::watch;
 use kube::Client;
 use plexus_core::ipam::NodeBlocks;
+use std::collections::BTreeSet;
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     pub(super) events: Events,
     /// Of what networks are resolved by.
     pub(super) changes: Changes,
+    /// NICs of this node that are down.
+    pub(super) nics_down: RwLock<BTreeSet<String>>,
     /// Records and journal are to be compared.
     pub(super) resync: Notify,
     /// A record may be of a pod that is gone.
@@ -57,6 +60,7 @@ impl Shared {
             donations: Donations::default(),
             events: Events::default(),
             changes: Changes::default(),
+            nics_down: RwLock::default(),
             resync: Notify::new(),
             orphans: Notify::new(),
             state: RwLock::default(),

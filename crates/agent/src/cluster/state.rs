@@ -166,7 +166,7 @@ impl State {
     /// Whether a network is gone, or going.
     pub(super) fn is_closing(&self, network_uid: &str) -> bool {
         let network = self.network_by_uid(network_uid);
-        network.is_none_or(|network| network.going)
+        network.map_or_else(|| !self.is_multi_nic(network_uid), |network| network.going)
     }
 
     /// The block that a node claims to have `cidr`: itself, or the one that it is a part of. None: it is
@@ -179,6 +179,10 @@ impl State {
     /// Whether a block is its owner's to use: a whole one is, a part if the block around it says so.
     pub(super) fn is_legal(&self, spec: &BlockSpec) -> bool {
         let uid = &spec.network.uuid;
+        if spec.nic.is_some() {
+            // The controller assigned it; nodes may make none of a MultiNicNetwork.
+            return self.is_multi_nic(uid);
+        }
         let gives = || {
             let around = self.enclosing_block(uid, &spec.cidr);
             around.is_none_or(|around| around.gives(&spec.cidr, &spec.node))

@@ -33,11 +33,10 @@ impl Agent {
     }
 
     /// Those that count.
-    fn nics(&self) -> Result<Vec<Nic>, String> {
-        let all = self.all_nics()?;
+    fn counted(&self, all: Vec<Nic>) -> Vec<Nic> {
         let kubernetes = self.options.kubernetes.as_ref();
         let choice = kubernetes.map(|kubernetes| kubernetes.nics.clone());
-        Ok(nics::published(all, &choice.unwrap_or_default()))
+        nics::published(all, &choice.unwrap_or_default())
     }
 
     /// Tells the cluster of them, if they are not as they were. Says whether that is done: without a Node there is nobody
@@ -46,7 +45,10 @@ impl Agent {
         let Some(cluster) = self.cluster.get() else {
             return Ok(true);
         };
-        let nics = self.nics()?;
+        let all = self.all_nics()?;
+        let down = all.iter().filter(|nic| nic.state == NicState::Down);
+        cluster.set_nics_down(down.map(|nic| nic.name.clone()).collect());
+        let nics = self.counted(all);
         let interfaces = host_nics(&nics);
         let fresh = last.at.is_some_and(|at| at.elapsed() < OBJECT_INTERVAL);
         if fresh && interfaces == last.interfaces {

@@ -103,6 +103,8 @@ pub struct BlockIpam {
     pub subnets: Vec<BlockSubnet>,
     /// Routes for the interface.
     pub routes: Vec<RouteConf>,
+    /// The controller assigns the blocks: nodes claim none.
+    pub assigned: bool,
 }
 
 /// A subnet that nodes share.

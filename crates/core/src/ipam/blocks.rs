@@ -225,8 +225,9 @@ pub(super) fn of_subnet<'a>(
 }
 
 /// Whether there may be a block in it, or a part of one, that the node does not own.
-fn has_more(BlockView { own, apart, .. }: BlockView<'_>, subnet: &BlockSubnet) -> bool {
-    let Some(length) = subnet.block_length else {
+fn has_more(view: BlockView<'_>, subnet: &BlockSubnet) -> bool {
+    let BlockView { config, own, apart } = view;
+    let Some(length) = subnet.block_length.filter(|_| !config.assigned) else {
         return false;
     };
     let is_whole = |block: &IpNet| block.prefix_len() <= length;

@@ -181,6 +181,7 @@ fn first(cidrs: &Value) -> (Network, Reference) {
             uid: "cluster-default".to_owned(),
             subnets: subnets.collect(),
             routes: Vec::new(),
+            assigned: false,
         })),
         mac: None,
         ips: Vec::new(),

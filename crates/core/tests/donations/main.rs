@@ -46,6 +46,7 @@ fn config(subnet: &BlockSubnet, blocks: &[IpNet], donated: &[IpNet]) -> Config {
             uid: "u-1".to_owned(),
             subnets: vec![subnet.clone()],
             routes: Vec::new(),
+            assigned: false,
         },
         own: NodeBlocks {
             own: blocks.to_vec(),

@@ -116,6 +116,7 @@ fn config(shared: &Shared, request: &CachedRequest) -> Option<(BlockIpam, NodeBl
         uid: uid.clone(),
         subnets: network.spec.block_subnets(),
         routes: Vec::new(),
+        assigned: false,
     };
     let usable = network.unusable.is_none() && !own.own.is_empty();
     usable.then_some((config, own))

@@ -159,6 +159,7 @@ impl Fixture {
             uid: "u".to_owned(),
             subnets,
             routes: Vec::new(),
+            assigned: false,
         });
         let key = PoolKey::of(&config, &"a.blue".parse().unwrap()).unwrap();
         let mut pools = self.hooks.pools.lock().unwrap();

@@ -174,6 +174,7 @@ fn blocks(spec: &NetworkSpec, facts: &ObjectFacts) -> BlockIpam {
         uid: facts.uid.clone(),
         subnets: spec.block_subnets(),
         routes: spec.routes.iter().map(route).collect(),
+        assigned: false,
     }
 }
 

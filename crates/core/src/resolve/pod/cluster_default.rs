@@ -29,6 +29,7 @@ pub fn pod_cidr_network(
         uid: CLUSTER_DEFAULT.to_owned(),
         subnets: subnets.collect(),
         routes: Vec::new(),
+        assigned: false,
     };
     let name = NetworkName::new(CLUSTER_DEFAULT)?;
     Ok(network(name, ipam, None, cluster_cidrs))

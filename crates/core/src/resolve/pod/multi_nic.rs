@@ -174,7 +174,7 @@ impl Lookup<'_> {
         let meaning = meaning.map_err(|all| at(MultiNicError::Wrong(all.clone())))?;
         let (choice, rest) = choice(&selection.cni_args).map_err(at)?;
         let (nics, warnings) = chosen(&object, &choice).map_err(at)?;
-        let each = requests(&nics, meaning, selection, rest).map_err(at)?;
+        let each = requests(&nics, selection, rest).map_err(at)?;
         let mut networks = Vec::with_capacity(nics.len());
         for (nic, request) in nics.iter().zip(&each) {
             let described = network_object(&object, meaning, nic).map_err(at)?;
@@ -268,10 +268,9 @@ fn chosen<'n>(
     }
 }
 
-/// What is asked of each NIC's network: the addresses that are in its interface block.
+/// What is asked of each NIC's network: the addresses that are in the node's block there.
 fn requests(
     nics: &[&NodeNic],
-    meaning: &MultiNic,
     selection: &NetworkSelection,
     cni_args: Map<String, Value>,
 ) -> Result<Vec<NetworkSelection>, MultiNicError> {
@@ -282,7 +281,7 @@ fn requests(
     };
     let mut each = vec![base; nics.len()];
     for (address, length) in &selection.ips {
-        let has = |nic: &&NodeNic| parts(meaning, nic).any(|part| part.contains(address));
+        let has = |nic: &&NodeNic| nic.blocks.iter().any(|block| block.contains(address));
         let at = nics.iter().position(has);
         let request = at.and_then(|at| each.get_mut(at));
         let request = request.ok_or(MultiNicError::Address(*address))?;
@@ -383,7 +382,7 @@ fn block_size(blocks: &[IpNet]) -> BlockSize {
     }
 }
 
-/// Nobody is a gateway there: neighbours are on the link, or the node routes.
+/// Nobody is a gateway there: neighbours are on the link, or the node routes. No node claims a block.
 fn without_gateway(mut network: Network) -> Network {
     if let NetworkBackend::Native(native) = &mut network.backend
         && let Some(Ipam::Blocks(ipam)) = &mut native.ipam
@@ -391,6 +390,7 @@ fn without_gateway(mut network: Network) -> Network {
         for subnet in &mut ipam.subnets {
             subnet.gateway = None;
         }
+        ipam.assigned = true;
     }
     network
 }

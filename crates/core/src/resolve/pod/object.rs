@@ -111,6 +111,7 @@ pub(super) fn block_ipam(object: &NetworkObject) -> Result<BlockIpam, ResolveErr
         uid: object.uid.clone(),
         subnets: spec.block_subnets(),
         routes: routes.collect(),
+        assigned: false,
     })
 }
 

@@ -15,6 +15,8 @@ const ETHTOOL_MSG_LINKMODES_GET: u8 = 4;
 const ETHTOOL_A_LINKMODES_HEADER: u16 = 1;
 const ETHTOOL_A_LINKMODES_SPEED: u16 = 5;
 const ETHTOOL_A_HEADER_DEV_INDEX: u16 = 1;
+/// Attributes are in it, if only none.
+const NLA_F_NESTED: u16 = 0x8000;
 /// Command, version, nothing.
 const HEADER: usize = 4;
 const UNKNOWN: u32 = u32::MAX;
@@ -35,7 +37,7 @@ pub(crate) fn speeds() -> Result<BTreeMap<u32, u32>, NetlinkError> {
         return Ok(BTreeMap::new());
     };
     let mut body = vec![ETHTOOL_MSG_LINKMODES_GET, 1, 0, 0];
-    push(&mut body, ETHTOOL_A_LINKMODES_HEADER, &[]);
+    push(&mut body, ETHTOOL_A_LINKMODES_HEADER | NLA_F_NESTED, &[]);
     let request = Raw { kind, body };
     let request: Request<Raw> = Request::new(request, 0, "list the speeds of links");
     socket.dump(request, BTreeMap::new, |found, payload| {

@@ -178,6 +178,16 @@ fn natural(name: &str) -> (Vec<(String, u64)>, &str) {
     (parts, name)
 }
 
+/// Without what is nobody else's business.
+fn told(nic: &Nic) -> Nic {
+    Nic {
+        index: 0,
+        parent: None,
+        addresses: nic.global_addresses().collect(),
+        ..nic.clone()
+    }
+}
+
 /// What has changed between two inventories, for the log; empty if nothing has.
 pub fn differences(before: &[Nic], after: &[Nic]) -> Vec<String> {
     let find = |all: &[Nic], name: &str| all.iter().position(|nic| nic.name == name);
@@ -185,7 +195,7 @@ pub fn differences(before: &[Nic], after: &[Nic]) -> Vec<String> {
     for nic in after {
         match find(before, &nic.name).and_then(|at| before.get(at)) {
             None => all.push(format!("{} is new", nic.name)),
-            Some(old) if old != nic => all.push(format!("{} has changed", nic.name)),
+            Some(old) if told(old) != told(nic) => all.push(format!("{} has changed", nic.name)),
             Some(_) => {}
         }
     }

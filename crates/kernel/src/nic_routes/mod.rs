@@ -17,7 +17,6 @@ use crate::effect::effect;
 use crate::netlink::{Raw, Refused, Request};
 use crate::sysctl::SysctlError;
 use crate::{NetlinkError, NodeSide, Socket, nexthop};
-use ipnet::IpNet;
 use message::{OwnRoute, OwnRule};
 use plexus_core::nic_routes::{NetworkRoutes, NextHop};
 use plexus_types::Family;
@@ -244,21 +243,4 @@ impl Hops {
         }
         Ok(Self { ids, new, gone })
     }
-}
-
-/// The tables that there are, with what leads to them, for whoever shows them: destination and next hop of each route.
-pub fn list(node: &NodeSide) -> Result<BTreeMap<u32, NetworkRoutes>, NetlinkError> {
-    let state = node.with_socket(look)?;
-    let mut tables: BTreeMap<u32, NetworkRoutes> = BTreeMap::new();
-    for rule in &state.rules {
-        let table = tables.entry(rule.table).or_default();
-        table.sources.insert(rule.from);
-    }
-    for (route, id) in &state.routes {
-        if let Some(hop) = state.hops.get(id) {
-            let table = tables.entry(route.table).or_default();
-            table.routes.insert(IpNet::from(route.dst), *hop);
-        }
-    }
-    Ok(tables)
 }

@@ -179,6 +179,125 @@ fn nodes_tell_of_their_nics_and_route_to_each_others_blocks() {
     drop(controller);
 }
 
+/// The lab's kernel may have no ipvlan: macvlan, on NICs that are on one wire.
+const RAILS: &str = r#"
+apiVersion: net.cogadvisor.io/v1
+kind: MultiNicNetwork
+metadata: {name: rails}
+spec:
+  subnet: 192.168.0.0/16
+  ipam: |
+    {"type": "multi-nic-ipam", "hostBlock": 6, "interfaceBlock": 2, "vlanMode": "l2"}
+  multiNICIPAM: true
+  masterNets: [10.200.1.0/24, 10.200.2.0/24]
+  namespaces: [default]
+  plugin: {cniVersion: "0.3.0", type: macvlan, args: {mode: bridge}}
+"#;
+
+/// The addresses of a pod's interface, as the pod sees them.
+fn addresses(lab: &Lab, pod: &str, interface: &str) -> String {
+    let shown = lab.run(&[
+        "exec", pod, "--", "ip", "-4", "-o", "addr", "show", "dev", interface,
+    ]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let mut words = shown.split_whitespace().skip_while(|word| *word != "inet");
+    words.nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn pods_have_an_interface_on_each_nic_and_reach_each_other_by_every_one() {
+    let lab = Lab::named('j');
+    lab.ok(&["up", "--nodes", "2", "--nics", "2", "--node-grace", "2"]);
+    lab.apply(RAILS);
+    lab.eventually("the definition is there", || {
+        !lab.get(&["nads", "rails"]).is_null()
+    });
+    let asks = |name: &str, node: &str, element: &str| {
+        let annotation = format!("[{element}]");
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default",
+            "annotations": {"k8s.v1.cni.cncf.io/networks": annotation}},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "image": "busybox"}]}})
+        .to_string()
+    };
+    lab.apply(&asks("one", "n1", r#"{"name": "rails"}"#));
+    lab.apply(&asks("two", "n2", r#"{"name": "rails"}"#));
+    lab.apply(&asks(
+        "half",
+        "n2",
+        r#"{"name": "rails", "cni-args": {"masters": ["eth2"]}}"#,
+    ));
+    for pod in ["one", "two", "half"] {
+        lab.eventually("the pod is ready", || is_ready(&lab, pod));
+    }
+    let of = |pod: &str| ["net1-0", "net1-1"].map(|interface| addresses(&lab, pod, interface));
+    let (one, two) = (of("one"), of("two"));
+    let hosts = |address: &str| address.rsplit_once('.').map(|(net, _)| net.to_owned());
+    let nets = [&one, &two].map(|pod| pod.each_ref().map(|address| hosts(address).unwrap()));
+    let mut rails: Vec<&String> = nets.iter().flatten().collect();
+    rails.sort();
+    assert_eq!(
+        rails,
+        ["192.168.0", "192.168.1", "192.168.64", "192.168.65"],
+        "{one:?} {two:?}"
+    );
+    assert!(
+        one.iter().all(|address| address.ends_with("/18")),
+        "{one:?}"
+    );
+    for (rail, address) in two.iter().enumerate() {
+        let (address, _) = address.split_once('/').unwrap();
+        let interface = format!("net1-{rail}");
+        lab.eventually("one reaches the other by this NIC", || {
+            let ping = [
+                "exec", "one", "--", "ping", "-c1", "-W1", "-I", &interface, address,
+            ];
+            lab.run(&ping).status.success()
+        });
+    }
+    // A pod that names a NIC has that one.
+    assert!(
+        addresses(&lab, "half", "net1-0").starts_with("192.168.6"),
+        "{:?}",
+        of("half")
+    );
+    assert_eq!(addresses(&lab, "half", "net1-1"), "");
+    let record = lab.get(&["attachments"]);
+    let text = record.to_string();
+    assert!(
+        text.contains("net1-1") && text.contains("\"ordinal\":1"),
+        "{text}"
+    );
+
+    // All interfaces, or none: a NIC that is down.
+    ip(&lab, "n1", "link set eth2 down");
+    lab.apply(&asks("late", "n1", r#"{"name": "rails"}"#));
+    lab.eventually("the pod is told which NIC is down", || {
+        let said = lab.plexus(&["diagnose", "pod", "late"]).output().unwrap();
+        String::from_utf8_lossy(&said.stdout).contains("eth2 is down")
+    });
+    assert!(!is_ready(&lab, "late"));
+    ip(&lab, "n1", "link set eth2 up");
+    lab.eventually("it starts once the NIC is up", || is_ready(&lab, "late"));
+
+    // What a node has given out stays over the death of its agent, and is free again after the pod.
+    lab.kill("/nodes/0/agent/pid");
+    lab.delete_pod("one", 0);
+    lab.apply(&asks("next", "n1", r#"{"name": "rails"}"#));
+    lab.eventually("the pod is ready", || is_ready(&lab, "next"));
+    let late = of("late");
+    assert!(
+        of("next").iter().all(|address| !late.contains(address)),
+        "{late:?}"
+    );
+}
+
+fn is_ready(lab: &Lab, pod: &str) -> bool {
+    let object = lab.get(&["pod", pod]);
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
 /// The controller decides who has which block. While it is stopped, the test does.
 struct Stopped(String);
 

@@ -19,7 +19,10 @@ const CLAIMS: &str = "it is kept, and waits: the DRA driver cni.dra.networking.x
 const CNI_CONFIG: &str = "it is kept, and waits: claims that refer to it need the DRA driver, which \
     is not part of this version; until then write the configuration into a \
     NetworkAttachmentDefinition";
-const MULTI_NIC: &str = "it has its blocks and its NetworkAttachmentDefinitions, and waits: the \
+const MULTI_NIC: &str = "it is kept, and waits: the provider multi-nic is not part of this version, \
+    so that no interface is made from it; until then write one NetworkAttachmentDefinition (macvlan, \
+    ipvlan) per NIC";
+const MULTI_NIC_NETWORK: &str = "it has its blocks and its NetworkAttachmentDefinitions, and waits: the \
     provider multi-nic is not part of this version, so that no interface is made from it; until then \
     write one NetworkAttachmentDefinition (macvlan, ipvlan) per NIC";
 /// What is said of a NIC in another VPC.
@@ -66,7 +69,7 @@ pub const KINDS: [LaterKind; 5] = [
         plural: "multinicnetworks",
         namespaced: false,
         has_phase: true,
-        text: MULTI_NIC,
+        text: MULTI_NIC_NETWORK,
     },
 ];
 

@@ -320,12 +320,17 @@ fn host_indices(
     all
 }
 
+/// Ports, by their number, and the slots that they have.
+type Slots = Vec<(usize, Slot)>;
+/// Rails, and the numbers of the ports that wait there.
+type Waiting = BTreeSet<(u32, usize)>;
+
 /// The slots that NICs have already, and the rails on which the others wait, in the order in which they are served.
 fn keep(
     ports: &[Port<'_>],
     sound: &[Sound<'_>],
     rails: &Rails,
-) -> (Vec<(usize, Slot)>, BTreeSet<(u32, usize)>) {
+) -> (Slots, Waiting) {
     let mut held: BTreeMap<(&str, &str, IpNet), BTreeMap<Slot, &str>> = BTreeMap::new();
     for Sound { spec, nic } in sound {
         let slot = Slot {
@@ -361,9 +366,9 @@ fn match_names(
     ports: &[Port<'_>],
     range: std::ops::Range<usize>,
     mut free: BTreeMap<Slot, &str>,
-) -> (Vec<(usize, Slot)>, Vec<usize>) {
+) -> (Slots, Vec<usize>) {
     let name = |at: usize| ports.get(at).map(|port| port.nic.name.as_str());
-    let mut kept: Vec<(usize, Slot)> = Vec::new();
+    let mut kept = Slots::new();
     let mut without = Vec::new();
     for at in range {
         let own = free.iter().find(|(_, held)| Some(**held) == name(at));

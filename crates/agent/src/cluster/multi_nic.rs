@@ -5,7 +5,7 @@ use super::cached;
 use super::kinds::Kind;
 use super::report::Change;
 use super::shared::Shared;
-use super::state::{State, Store, key};
+use super::state::{State, Store};
 use super::wire::{MultiNicWire, SuccessorWire};
 use ipnet::IpNet;
 use kube::Resource;
@@ -170,9 +170,8 @@ impl State {
         name: &str,
         is_up: impl Fn(&str) -> bool,
     ) -> Option<Arc<MultiNicObject>> {
-        let key = key("", name);
-        let network = self.multi_nics.get(&key);
-        let network = network.or_else(|| self.multi_nic_successors.get(&key))?;
+        let network = self.multi_nics.get(name);
+        let network = network.or_else(|| self.multi_nic_successors.get(name))?;
         let blocks = self.blocks.objects.values();
         let own = blocks.filter(|block| {
             let spec = &block.spec;

@@ -270,6 +270,9 @@ fn pods_have_an_interface_on_each_nic_and_reach_each_other_by_every_one() {
 
     // All interfaces, or none: a NIC that is down.
     ip(&lab, "n1", "link set eth2 down");
+    lab.eventually("the cluster hears of it", || {
+        nic(&lab, "n1", "eth2")["state"] == "down"
+    });
     lab.apply(&asks("late", "n1", r#"{"name": "rails"}"#));
     lab.eventually("the pod is told which NIC is down", || {
         let said = lab.plexus(&["diagnose", "pod", "late"]).output().unwrap();

@@ -19,6 +19,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+/// Whom the server's own kubeconfig is for.
+const ADMIN: &str = "admin";
+const ADMINS: &str = "system:masters";
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -117,8 +121,11 @@ impl Server {
         server.thread = Some(thread);
         let ended = |_| StartError::Threads(io::Error::other("the server ended as it began"));
         receiver.recv().map_err(ended)??;
-        let text = server.kubeconfig_for("admin", "system:masters")?;
         let path = &server.kubeconfig;
+        let text = match tls::kept(path, &server.authority, ADMIN, ADMINS) {
+            Some(client) => server.kubeconfig_with(ADMIN, &client),
+            None => server.kubeconfig_for(ADMIN, ADMINS)?,
+        };
         match private::write(path, &text) {
             // What was signed before is still good.
             Err(error) if path.exists() => {
@@ -149,15 +156,19 @@ impl Server {
     /// # Errors
     /// The name cannot be in a certificate.
     pub fn kubeconfig_for(&self, user: &str, group: &str) -> Result<String, TlsError> {
-        let (certificate, key) = self.authority.client(user, group)?;
+        let client = self.authority.client(user, group)?;
+        Ok(self.kubeconfig_with(user, &client))
+    }
+
+    fn kubeconfig_with(&self, user: &str, (certificate, key): &(String, String)) -> String {
         let kubeconfig = Kubeconfig {
             server: &self.url,
             authority: &self.authority.pem(),
             user,
-            certificate: &certificate,
-            key: &key,
+            certificate,
+            key,
         };
-        Ok(kubeconfig.text())
+        kubeconfig.text()
     }
 
     /// The newest version.

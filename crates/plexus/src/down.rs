@@ -2,7 +2,7 @@
 
 use crate::out::{need_root, print};
 use crate::query;
-use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, is_ours};
+use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, is_ours, previous_log};
 use anyhow::{Context, bail};
 use clap::Args;
 use plexus_embedded::Directory;
@@ -212,7 +212,8 @@ fn remove_rest(paths: &Paths, server: Option<Directory>) -> anyhow::Result<Vec<S
     }
     let node = paths.node();
     let node = [&node, &node.with_extension("new")];
-    for file in [&paths.api_socket, &paths.log()].into_iter().chain(node) {
+    let logs = [&paths.log(), &previous_log(&paths.log())];
+    for file in [&paths.api_socket].into_iter().chain(logs).chain(node) {
         note(file, std::fs::remove_file(file));
     }
     // Last what says that all of this is ours.

@@ -323,6 +323,37 @@ fn a_start_in_the_background_is_not_taken_for_another_agent() {
     assert!(printed.contains("it has ended"), "{printed}");
 }
 
+/// Nobody looks after a log that a process in the background writes.
+#[test]
+fn the_log_in_the_background_is_bounded() {
+    const FULL: u64 = 10 << 20;
+    let node = Node::new();
+    let (log, old) = (
+        node.state_dir().join("up.log"),
+        node.state_dir().join("up.log.1"),
+    );
+    let filler = std::fs::File::create(&log).unwrap();
+    filler.set_len(FULL - 100).unwrap();
+    let mut command = Up::command(&node, "up");
+    command.args(["--node", node.name(), "--detach", "--shim-source"]);
+    let started = node.ns().enter(|| command.arg(bin(SHIM)).output()).unwrap();
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    let length = |path: &Path| std::fs::metadata(path).unwrap().len();
+    assert!((FULL..FULL + 10_000).contains(&length(&old)), "{}", length(&old));
+    // Its lines go to the new file, and so does what it writes by other ways.
+    assert!((1..100_000).contains(&length(&log)), "{}", length(&log));
+    let process = Command::new("sh")
+        .args(["-c", "for fd in /proc/$0/fd/1 /proc/$0/fd/2; do readlink $fd; done"])
+        .arg(text(&std::fs::read(node.state_dir().join("up.lock")).unwrap()))
+        .output()
+        .unwrap();
+    let both = format!("{0}\n{0}\n", log.canonicalize().unwrap().display());
+    assert_eq!(text(&process.stdout), both);
+    let down = Up::down(&node, &[]);
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    assert!(!node.state_dir().exists(), "{}", text(&down.stdout));
+}
+
 #[test]
 fn only_root_and_who_has_the_certificate_may_ask() {
     let node = Node::new();

@@ -12,6 +12,7 @@ mod lock;
 mod netns_lock;
 mod parts;
 mod paths;
+mod rotated_log;
 mod stored_name;
 mod unit;
 
@@ -20,6 +21,7 @@ pub(crate) use lock::Lock;
 pub(crate) use netns_lock::NetnsLock;
 pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
+pub(crate) use rotated_log::previous as previous_log;
 
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
@@ -31,6 +33,7 @@ use ipnet::IpNet;
 use kubeconfig::publish;
 use parts::Controller;
 use plexus_kernel::Signals;
+use rotated_log::RotatedLog;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -90,7 +93,10 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
     }
     // Before there is any thread, so that all of them have it so.
     let signals = Signals::block().context("cannot block signals")?;
-    log::start(&flags.log)?;
+    match flags.detached {
+        true => log::start_to(&flags.log, RotatedLog::of_this_process(paths.log()))?,
+        false => log::start(&flags.log)?,
+    }
     check_shim(&flags)?;
     let _first = Lock::take(&paths.lock())?;
     let _netns_lock = NetnsLock::take()?;

@@ -95,6 +95,27 @@ pub enum ClientError {
         /// The server's text.
         message: String,
     },
+    /// A list without an end.
+    #[error("cannot {what}: after {objects} objects the API server at {server} still has more: select by --selector or -n")]
+    Endless {
+        /// The operation that failed.
+        what: String,
+        /// The server.
+        server: String,
+        /// What it has sent.
+        objects: usize,
+    },
+    /// The server ended a watch, or did not begin one.
+    #[error("cannot watch {plural} of the API server at {server} any longer")]
+    Watch {
+        /// The kind.
+        plural: &'static str,
+        /// The server.
+        server: String,
+        /// The cause.
+        #[source]
+        source: Box<plexus_client::WatchError>,
+    },
     /// The server has no such kind.
     #[error(
         "cannot {what}: the API server knows no {kind} of {api_version}{}",

@@ -279,7 +279,7 @@ mod tests {
         let refused = |sources: &ServerSources| {
             let chosen = choose(sources).unwrap();
             let session = Session::open(&chosen, None).unwrap();
-            let deleted = session.delete(&pod, "default", std::time::Duration::ZERO);
+            let deleted = session.delete(&pod, "default", None);
             deleted.unwrap_err().to_string()
         };
         let lab = dir.file("labs/a/kubeconfig", &away);

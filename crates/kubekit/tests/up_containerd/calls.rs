@@ -162,7 +162,7 @@ fn a_lab_calls_as_containerd_does() {
     eventually("the lab has asked for the pod", || {
         ours.join("ADD.json").exists()
     });
-    let gone = ["delete", "pod", "one", "--wait", "60"];
+    let gone = ["delete", "pod", "one", "--timeout", "60s"];
     assert!(lab.plexus(&gone).status().unwrap().success());
     eventually("and for its end", || ours.join("DEL.json").exists());
 

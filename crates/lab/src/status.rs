@@ -94,7 +94,7 @@ impl Status {
         let cut = self.nodes.iter().filter(|node| !node.joined);
         problems.extend(cut.map(|node| {
             format!(
-                "{0} is cut off: `plexus lab partition {0} --heal`",
+                "{0} is cut off: `plexus lab heal {0}`",
                 node.name
             )
         }));

@@ -537,7 +537,7 @@ fn shells_complete_commands() {
         ),
         (&["describe"], &["pod", "network"]),
         (&["diagnose"], &["nad"]),
-        (&["lab"], &["exec", "kill-agent"]),
+        (&["lab"], &["exec", "kill", "heal"]),
         (&["get", "-o"], &["json", "yaml", "wide", "name"]),
     ] {
         let given = completed(words);

@@ -76,14 +76,14 @@ fn demo(lab: &Lab) -> Result<()> {
     }
 
     say("Who reaches whom, and who must not");
-    all_judged(&lab.show(&["lab", "ping", "--all"])?)?;
+    all_judged(&lab.show(&["lab", "ping"])?)?;
 
     say("The agent of n2 is killed (-9) while pods are being attached there");
     burst::kill_in_the_middle(lab)?;
-    let text = lab.run(&["lab", "ping", "--all"])?;
+    let text = lab.run(&["lab", "ping"])?;
     all_judged(&text)?;
     let verdict = text.lines().last().unwrap_or_default();
-    tell!("  $ plexus lab ping --all | tail -1\n    {verdict}");
+    tell!("  $ plexus lab ping | tail -1\n    {verdict}");
     if stopped() {
         bail!("stopped");
     }
@@ -130,7 +130,7 @@ fn go_on(lab: &Lab) {
             "every interface, address and route, and where it came from",
         ),
         (
-            "plexus lab partition n2; plexus lab ping --all",
+            "plexus lab cut n2; plexus lab ping",
             "break it, and see what breaks",
         ),
     ] {

@@ -88,11 +88,11 @@ impl Lab {
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
-    /// `plexus lab ping --all` until all is as expected: routes to other nodes come a moment after the pods.
+    /// `plexus lab ping` until all is as expected: routes to other nodes come a moment after the pods.
     #[track_caller]
     pub(crate) fn all_reach(&self) {
         self.eventually("all are reached who must be, and no others", || {
-            self.run(&["ping", "--all"]).status.success()
+            self.run(&["ping"]).status.success()
         });
     }
 

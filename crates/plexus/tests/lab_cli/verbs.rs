@@ -402,7 +402,7 @@ fn terminals(lab: &Lab) {
         "diagnose pod team-a/web",
         "diagnose network team-a/blue",
         "lab status",
-        "lab ping --all",
+        "lab ping",
     ] {
         let text = listed(&on_terminal(80, words, ""));
         // The matrix is words in columns.

@@ -85,6 +85,7 @@ impl<'n> Up<'n> {
             command.arg(flag).arg(network);
         }
         command.env_clear();
+        command.env("KUBECONFIG", Self::kubeconfig(node));
         for name in ["PATH", "HOME", "RUST_BACKTRACE"] {
             if let Ok(value) = std::env::var(name) {
                 command.env(name, value);
@@ -105,9 +106,9 @@ impl<'n> Up<'n> {
         node.file("root/run/plexus/api.sock")
     }
 
-    /// The kubeconfig for people.
+    /// The kubeconfig that gets its context.
     pub fn kubeconfig(node: &Node) -> PathBuf {
-        node.file("root/etc/plexus/kubeconfig")
+        node.file("root/kubeconfig")
     }
 
     /// Asks the API; panics if nobody answers.

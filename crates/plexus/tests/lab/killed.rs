@@ -41,7 +41,11 @@ fn the_keeper_starts_again_what_dies() {
     let is_ours = |one: &&Value| one["lab"] == lab.name();
     let ours = labs.as_array().unwrap().iter().find(is_ours).unwrap();
     assert_eq!(ours["nodes"], 2, "{labs}");
-    assert!(lab.ok(&["list"]).lines().any(|line| line.starts_with(lab.name())));
+    assert!(
+        lab.ok(&["list"])
+            .lines()
+            .any(|line| line.starts_with(lab.name()))
+    );
 
     // An agent that is held stays dead, until it is released.
     lab.ok(&["kill", "n2", "--hold"]);

@@ -43,6 +43,7 @@ impl<'n> Up<'n> {
             hostname,
         ]);
         command.arg(usual.get_program()).args(usual.get_args());
+        command.env("KUBECONFIG", Self::kubeconfig(node));
         command.arg("--shim-source").arg(bin(SHIM));
         Self::spawn(node, command)
     }

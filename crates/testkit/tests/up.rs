@@ -492,6 +492,7 @@ fn a_second_one_in_the_same_network_namespace_is_refused() {
     let root = node.file("second");
     command.args(["up", "--listen", "127.0.0.1:7444", "--shim-source"]);
     command.arg(bin(SHIM)).arg("--root").arg(&root);
+    command.env("KUBECONFIG", Up::kubeconfig(&node));
     let refused = node.ns().enter(|| command.output()).unwrap();
     let printed = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{printed}");
@@ -501,6 +502,7 @@ fn a_second_one_in_the_same_network_namespace_is_refused() {
     );
     let mut command = Command::new(bin(PLEXUS));
     command.args(["down", "--root"]).arg(&root);
+    command.env("KUBECONFIG", Up::kubeconfig(&node));
     let refused = node.ns().enter(|| command.output()).unwrap();
     let printed = text(&refused.stderr);
     assert!(

@@ -313,7 +313,8 @@ mod tests {
     fn answer(path: &str, attached: bool) -> (u16, Value) {
         let has = |part: &str| path.contains(part);
         let blue = json!({"metadata": {"name": "blue", "namespace": "team-b", "uid": "u-blue"},
-            "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}, "allowedNamespaces": {"from": "All"}}});
+            "spec": {"subnets": {"a": {"cidr": "10.1.0.0/16"}}, "allowedNamespaces": {"from": "All"}},
+            "status": {"phase": "Active", "vni": 4097}});
         match path.split('?').next().unwrap() {
             "/api/v1/namespaces/team-a/pods" if has("metadata.name%3Dweb") => listed(json!([{
                 "metadata": {"name": "web", "namespace": "team-a", "uid": "u-web",

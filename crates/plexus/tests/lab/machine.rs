@@ -213,9 +213,12 @@ impl Lab {
         let namespaces = String::from_utf8_lossy(&namespaces.stdout).into_owned();
         let namespaces = namespaces.lines().map(|line| format!("namespace {line}"));
         let all: Vec<String> = mounts.chain(namespaces).chain(processes()).collect();
+        // The keeper has it in its environment.
+        let kubeconfig = self.kubeconfig().display().to_string();
+        let words = [names, dir, kubeconfig];
         let of_ours = all
             .into_iter()
-            .filter(|line| line.contains(&names) || line.contains(&dir));
+            .filter(|line| words.iter().any(|word| line.contains(word)));
         let files = [
             self.file(""),
             format!("/run/plexus/lab/{}.lock", self.name),

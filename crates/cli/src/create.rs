@@ -27,7 +27,7 @@ pub struct NetworkFlags {
     pub snat: bool,
     /// `--no-source-check`.
     pub no_source_check: bool,
-    /// `--for All|Same|KEY=VALUE[,KEY=VALUE]…`
+    /// `--allowed-namespaces All|Same|KEY=VALUE[,KEY=VALUE]…`
     pub allowed: Option<String>,
     /// `--uuid`.
     pub uuid: Option<String>,
@@ -162,7 +162,9 @@ fn namespaces(text: &str) -> Result<Value, String> {
         .map(|label| label.split_once('=').map(|(k, v)| (k.to_owned(), json!(v))))
         .collect();
     let labels = labels.ok_or_else(|| {
-        format!("--for {text:?}: write All, Same, or labels of namespaces such as team=a")
+        format!(
+            "--allowed-namespaces {text:?}: write All, Same, or labels of namespaces such as team=a"
+        )
     })?;
     Ok(json!({"from": "Selector", "selector": {"matchLabels": labels}}))
 }

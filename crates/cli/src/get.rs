@@ -20,6 +20,8 @@ pub struct TableOptions {
     pub wide: bool,
     /// `-A`: the namespace is a column.
     pub namespaces: bool,
+    /// `-w`: rows that come later may have reasons, so that there is a column for them.
+    pub watch: bool,
 }
 
 /// The table of the objects of a kind, with what the snapshot knows beside them.
@@ -36,7 +38,8 @@ pub fn table(kind: &Kind, objects: &[&Value], snapshot: &Snapshot, options: Tabl
     };
     // A reason is shown where there is one, also to whoever did not ask for all columns.
     let is_shown = |at: usize, name: &str| {
-        at < plain.len() || options.wide || (matches!(name, "WHY" | "NOTE") && has_text(at))
+        let is_reason = matches!(name, "WHY" | "NOTE");
+        at < plain.len() || options.wide || (is_reason && (options.watch || has_text(at)))
     };
     let columns = plain.iter().chain(more).copied().enumerate();
     let columns: Vec<(usize, &str)> = columns.filter(|(at, name)| is_shown(*at, name)).collect();

@@ -36,6 +36,7 @@ fn meta(name: &str) -> Value {
 const WIDE: TableOptions = TableOptions {
     wide: true,
     namespaces: true,
+    watch: false,
 };
 
 #[test]

@@ -19,6 +19,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+/// Whom the server's own kubeconfig is for.
+const ADMIN: &str = "admin";
+const ADMINS: &str = "system:masters";
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -60,6 +64,7 @@ pub enum StartError {
 /// A server that runs, on threads of its own. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
+    directory: PathBuf,
     kubeconfig: PathBuf,
     url: String,
     authority: Authority,
@@ -95,6 +100,8 @@ impl Server {
         let (stop, stopped) = Stopper::new();
         let mut server = Self {
             address,
+            // As whoever reads the kubeconfig elsewhere finds it.
+            directory: std::path::absolute(&options.dir).map_err(unusable(&options.dir))?,
             kubeconfig: options.dir.join(directory::KUBECONFIG),
             url: url(address),
             authority,
@@ -117,8 +124,18 @@ impl Server {
         server.thread = Some(thread);
         let ended = |_| StartError::Threads(io::Error::other("the server ended as it began"));
         receiver.recv().map_err(ended)??;
-        let text = server.kubeconfig_for("admin", "system:masters")?;
-        let path = &server.kubeconfig;
+        server.write_kubeconfig()?;
+        tracing::info!(%address, kubeconfig = %server.kubeconfig.display(), "the embedded API is served");
+        Ok(server)
+    }
+
+    /// Writes the kubeconfig of whoever may do everything, with the client that it had, if that is still good.
+    fn write_kubeconfig(&self) -> Result<(), StartError> {
+        let path = &self.kubeconfig;
+        let text = match tls::kept(path, &self.authority, ADMIN, ADMINS) {
+            Some(client) => self.kubeconfig_with(ADMIN, &client),
+            None => self.kubeconfig_for(ADMIN, ADMINS)?,
+        };
         match private::write(path, &text) {
             // What was signed before is still good.
             Err(error) if path.exists() => {
@@ -129,8 +146,7 @@ impl Server {
                 source,
             })?,
         }
-        tracing::info!(%address, kubeconfig = %path.display(), "the embedded API is served");
-        Ok(server)
+        Ok(())
     }
 
     /// Where TLS is spoken.
@@ -149,15 +165,20 @@ impl Server {
     /// # Errors
     /// The name cannot be in a certificate.
     pub fn kubeconfig_for(&self, user: &str, group: &str) -> Result<String, TlsError> {
-        let (certificate, key) = self.authority.client(user, group)?;
+        let client = self.authority.client(user, group)?;
+        Ok(self.kubeconfig_with(user, &client))
+    }
+
+    fn kubeconfig_with(&self, user: &str, (certificate, key): &(String, String)) -> String {
         let kubeconfig = Kubeconfig {
             server: &self.url,
             authority: &self.authority.pem(),
             user,
-            certificate: &certificate,
-            key: &key,
+            certificate,
+            key,
+            directory: &self.directory,
         };
-        Ok(kubeconfig.text())
+        kubeconfig.text()
     }
 
     /// The newest version.

@@ -107,6 +107,6 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         // The server goes with the test: what is left is nobody's loss.
-        let _ = plexus(&["delete", "namespace", &self.0, "--wait", "0"]);
+        let _ = plexus(&["delete", "namespace", &self.0, "--wait=false"]);
     }
 }

@@ -41,6 +41,14 @@ struct Cli<'a> {
     dir: PathBuf,
 }
 
+/// What is said after the context, which is none of Plexus's own here: that is said first.
+fn after_context(error: &str) -> String {
+    let rest = error
+        .split_once('\n')
+        .filter(|(first, _)| first.starts_with("context "));
+    rest.map_or(error, |(_, rest)| rest).to_owned()
+}
+
 impl<'a> Cli<'a> {
     fn new(kube: &'a Kube, base: &str) -> Self {
         let namespace = Namespace::create(kube, base).expect("a namespace");
@@ -109,7 +117,7 @@ impl<'a> Cli<'a> {
         CommandOutput {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            error: String::from_utf8_lossy(&output.stderr).into_owned(),
+            error: after_context(&String::from_utf8_lossy(&output.stderr)),
         }
     }
 
@@ -436,26 +444,26 @@ fn what_is_missing(cli: &Cli<'_>) {
         &["create", "network", "nosuch", "--subnet", "10.152.0.0/24"],
         "already exists; plexus apply",
     );
-    let gone = cli.ok(&["delete", "--wait", "60", "-f", &file]);
+    let gone = cli.ok(&["delete", "--timeout", "60s", "-f", &file]);
     assert_eq!(gone, "pod/no-nad deleted\npod/lost deleted\n");
-    let gone = cli.ok(&["delete", "network", "nosuch", "--wait", "60"]);
+    let gone = cli.ok(&["delete", "network", "nosuch", "--timeout", "60s"]);
     assert_eq!(gone, "network.plexus.dev/nosuch deleted\n");
 }
 
 /// A network in use goes after its pods.
 fn deleted(cli: &Cli<'_>, pods: &[&Object]) {
-    let going = cli.ok(&["delete", "network", "blue", "--wait", "0"]);
+    let going = cli.ok(&["delete", "network", "blue", "--wait=false"]);
     assert!(
         going.contains("network.plexus.dev/blue is being deleted"),
         "{going}"
     );
     let why = cli.comes_to(&["network", "blue"], "network-terminating", "waits");
     assert!(why.contains("web") && why.contains("db"), "{why}");
-    let again = cli.ok(&["delete", "network", "blue", "--wait", "0"]);
+    let again = cli.ok(&["delete", "network", "blue", "--wait=false"]);
     assert!(again.contains("is being deleted: "), "{again}");
     let networks = cli.ok(&["get", "networks"]);
     assert_eq!(row(&networks, "blue")[2], "Terminating", "{networks}");
-    let gone = cli.ok(&["delete", "pod", "web", "db", "--wait", "60"]);
+    let gone = cli.ok(&["delete", "pod", "web", "db", "--timeout", "60s"]);
     assert_eq!(gone, "pod/web deleted\npod/db deleted\n");
     for pod in pods {
         cli.kube.wait_gone(pod, TIMEOUT).expect("gone");

@@ -1,4 +1,4 @@
-//! Changes to a lab that is up: nodes come and go, agents are killed, wires are cut.
+//! Changes to a lab that is up: nodes come and go, processes are killed and started, wires are cut.
 
 use crate::down::Removal;
 use crate::error::LabError;
@@ -116,50 +116,11 @@ pub(crate) fn make_room(
     Ok(())
 }
 
-/// Kills a node's agent; the keeper starts it again, unless it is held. Gives the process that is no more;
-/// none if it is held, and did not run.
-pub fn kill_agent(layout: &Layout, node: NodeName, hold: bool) -> Result<Option<i32>, LabError> {
-    need_root()?;
-    of(layout)?.has(layout, node)?;
-    kill(layout, Part::Agent(node), hold)
-}
-
-/// Lets the keeper start an agent that was held, and waits until it is ready.
-pub fn start_agent(layout: &Layout, node: NodeName) -> Result<(), LabError> {
-    need_root()?;
-    of(layout)?.has(layout, node)?;
-    start(layout, Part::Agent(node))
-}
-
-/// Kills the server, as [`kill_agent`] does an agent: the API is away.
-pub fn kill_server(layout: &Layout, hold: bool) -> Result<Option<i32>, LabError> {
-    need_root()?;
-    of(layout)?;
-    kill(layout, Part::Server, hold)
-}
-
-/// Lets the keeper start the server that was held, and waits until it is ready.
-pub fn start_server(layout: &Layout) -> Result<(), LabError> {
-    need_root()?;
-    of(layout)?;
-    start(layout, Part::Server)
-}
-
-/// Kills the controller, as [`kill_agent`] does an agent: nobody looks after networks and blocks.
-pub fn kill_controller(layout: &Layout, hold: bool) -> Result<Option<i32>, LabError> {
-    need_root()?;
-    of(layout)?;
-    kill(layout, Part::Controller, hold)
-}
-
-/// Lets the keeper start the controller that was held, and waits until it is ready.
-pub fn start_controller(layout: &Layout) -> Result<(), LabError> {
-    need_root()?;
-    of(layout)?;
-    start(layout, Part::Controller)
-}
-
-fn kill(layout: &Layout, part: Part, hold: bool) -> Result<Option<i32>, LabError> {
+/// Kills a process of the lab; the keeper starts it again, unless it is held. Gives the process that is no more;
+/// none if it is held, and did not run. Without the server the API is away; without the controller nobody looks
+/// after networks and blocks.
+pub fn kill(layout: &Layout, part: Part, hold: bool) -> Result<Option<i32>, LabError> {
+    has(layout, part)?;
     if hold {
         files::put_json(&layout.held(part), &true)?;
     }
@@ -174,7 +135,9 @@ fn kill(layout: &Layout, part: Part, hold: bool) -> Result<Option<i32>, LabError
     }
 }
 
-fn start(layout: &Layout, part: Part) -> Result<(), LabError> {
+/// Lets the keeper start what was held, and waits until it is ready.
+pub fn start(layout: &Layout, part: Part) -> Result<(), LabError> {
+    has(layout, part)?;
     need_keeper(layout)?;
     files::remove(&layout.held(part))?;
     wait_until(&format!("{part} to be ready"), || {
@@ -184,6 +147,19 @@ fn start(layout: &Layout, part: Part) -> Result<(), LabError> {
         let runs = Process::of_part(layout, part).map(|process| process.pid());
         Ok(ready.is_some_and(|seen| seen.pid == runs))
     })
+}
+
+/// Refuses what is not a process of this lab that can be killed and started.
+fn has(layout: &Layout, part: Part) -> Result<(), LabError> {
+    need_root()?;
+    let spec = of(layout)?;
+    match part {
+        Part::Agent(node) => spec.has(layout, node).map(drop),
+        Part::Server | Part::Controller => Ok(()),
+        Part::Keeper => Err(LabError::Refused(
+            "the keeper is what starts the others: `plexus lab up` starts it".to_owned(),
+        )),
+    }
 }
 
 /// Cuts all wires of a node, or joins them again.

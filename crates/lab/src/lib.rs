@@ -22,7 +22,9 @@ mod exec;
 mod files;
 mod keeper;
 mod layout;
+mod list;
 mod lock;
+mod logs;
 mod name;
 mod part;
 mod ping;
@@ -38,15 +40,14 @@ mod underlay;
 mod up;
 
 pub use api::kubeconfig;
-pub use control::{
-    add_node, kill_agent, kill_controller, kill_server, partition, remove_node, start_agent,
-    start_controller, start_server,
-};
+pub use control::{add_node, kill, partition, remove_node, start};
 pub use down::{Removal, down};
 pub use error::LabError;
 pub use exec::{ExecTarget, exec};
 pub use keeper::run_keeper;
 pub use layout::Layout;
+pub use list::{LabSummary, list};
+pub use logs::logs;
 pub use name::{LabName, NodeName};
 pub use part::Part;
 pub use ping::{Cell, Expected, Matrix, Unseen, ping_all};

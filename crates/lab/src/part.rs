@@ -14,6 +14,7 @@ use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
 
 /// A process of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +48,14 @@ impl Part {
             Self::Server => "server",
             Self::Controller => "controller",
             Self::Agent(_) => "agent",
+        }
+    }
+
+    /// How commands call it: an agent by its node.
+    pub fn target(self) -> String {
+        match self {
+            Self::Agent(node) => node.to_string(),
+            part => part.to_string(),
         }
     }
 
@@ -163,6 +172,25 @@ fn agent<'w>(
         words.path("delegate-bin-dir", delegates);
     }
     words
+}
+
+impl FromStr for Part {
+    type Err = LabError;
+
+    /// As commands call it, or as `plexus lab status` does.
+    fn from_str(text: &str) -> Result<Self, LabError> {
+        match text {
+            "keeper" => Ok(Self::Keeper),
+            "server" => Ok(Self::Server),
+            "controller" => Ok(Self::Controller),
+            node => node
+                .strip_suffix("-agent")
+                .unwrap_or(node)
+                .parse()
+                .map(Self::Agent)
+                .map_err(|_| LabError::Part(text.chars().take(64).collect())),
+        }
+    }
 }
 
 impl fmt::Display for Part {

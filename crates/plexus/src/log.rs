@@ -2,6 +2,7 @@
 
 use crate::value;
 use clap::Args;
+use tracing_subscriber::fmt::MakeWriter;
 
 /// The flags about it.
 #[derive(Debug, Args)]
@@ -19,14 +20,22 @@ pub(crate) struct LogFlags {
 /// it once a minute. A filter that names it wins.
 const QUIET: &str = "kube_client=off,kube_runtime=off";
 
-/// Logs from now on.
+/// Logs to standard error from now on.
 pub(crate) fn start(flags: &LogFlags) -> anyhow::Result<()> {
+    start_to(flags, std::io::stderr)
+}
+
+/// Logs from now on, to this writer.
+pub(crate) fn start_to<W>(flags: &LogFlags, writer: W) -> anyhow::Result<()>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_new(format!("{QUIET},{}", flags.log))
         .map_err(|error| anyhow::anyhow!("--log {:?} is not a filter: {error}", flags.log))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(writer);
     if flags.log_json {
         log.json().init();
     } else {

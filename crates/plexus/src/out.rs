@@ -6,11 +6,24 @@ use std::io::{ErrorKind, Write};
 /// Writes to standard output at once. A reader that has seen enough is no failure: what a command was
 /// asked to do, it does to the end.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_to_reader(text).map(drop)
+}
+
+/// The same, for a command that goes on only as long as somebody reads: whether somebody does.
+pub(crate) fn print_to_reader(text: &str) -> anyhow::Result<bool> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same, for what need not be text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = std::io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes());
+    let written = stdout.write_all(bytes);
     match written.and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => {
+            written.context("cannot write to standard output")?;
+            Ok(true)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// A whole number within bounds.
 pub(crate) fn number<const LOW: u16, const HIGH: u16>(text: &str) -> Result<u16, String> {
@@ -15,6 +16,37 @@ pub(crate) fn number<const LOW: u16, const HIGH: u16>(text: &str) -> Result<u16,
         .ok()
         .filter(|number| (LOW..=HIGH).contains(number))
         .ok_or_else(|| format!("write a whole number from {LOW} to {HIGH}"))
+}
+
+/// A span of time of at most an hour, as Go and kubectl write it: 30s, 1m30s, 500ms; 0 is 0.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let wrong = || "write a time of at most 1h, such as 30s, 1m30s or 500ms".to_owned();
+    let mut rest = text;
+    let mut all = Duration::ZERO;
+    if text == "0" {
+        return Ok(all);
+    }
+    while !rest.is_empty() || text.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (number, unit) = rest.split_at(digits);
+        let number: u32 = number.parse().map_err(|_| wrong())?;
+        let letters = unit.find(|c: char| c.is_ascii_digit());
+        let (unit, next) = unit.split_at(letters.unwrap_or(unit.len()));
+        let one = match unit {
+            "ms" => Duration::from_millis(1),
+            "s" => Duration::from_secs(1),
+            "m" => Duration::from_secs(60),
+            "h" => HOUR,
+            _ => return Err(wrong()),
+        };
+        all = all.saturating_add(one.saturating_mul(number));
+        rest = next;
+    }
+    match all <= HOUR {
+        true => Ok(all),
+        false => Err(wrong()),
+    }
 }
 
 /// A filter of the log. A word that is no level would be taken for a room of that name, and
@@ -153,6 +185,36 @@ mod tests {
         ] {
             let error = number::<1, 256>(text).unwrap_err();
             assert_eq!(error, "write a whole number from 1 to 256", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn spans_of_time_are_written_as_kubectl_takes_them() {
+        for (text, milliseconds) in [
+            ("0", 0),
+            ("0s", 0),
+            ("30s", 30_000),
+            ("1m30s", 90_000),
+            ("500ms", 500),
+            ("1h", 3_600_000),
+        ] {
+            let expected = Duration::from_millis(milliseconds);
+            assert_eq!(duration(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            "30",
+            "s",
+            "1d",
+            "-1s",
+            "1.5s",
+            "1h1s",
+            "99999999999s",
+            "1s ",
+            "1s2",
+        ] {
+            let error = duration(text).unwrap_err();
+            assert!(error.contains("such as 30s"), "{text}: {error}");
         }
     }
 

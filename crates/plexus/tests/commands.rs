@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -246,7 +246,7 @@ fn what_is_made_and_refused() {
     server.ok(&["apply", "-f", &file]);
     let subnet = ["--subnet", "10.2.0.0/16"];
     let words = [
-        &["create", "network", "team-a/red", "--dry-run"],
+        &["create", "network", "team-a/red", "--dry-run=client"],
         &subnet[..],
     ]
     .concat();
@@ -255,6 +255,11 @@ fn what_is_made_and_refused() {
         (code, &listed["metadata"]["namespace"]),
         (Some(0), &json!("team-a"))
     );
+    let dry = |words: &[&str]| server.ok(&[words, &subnet[..]].concat());
+    let made = dry(&["create", "network", "team-a/red", "--dry-run=server"]);
+    assert_eq!(made, "network.plexus.dev/red created (server dry run)\n");
+    let made = dry(&["create", "network", "team-a/red", "--dry-run=client"]);
+    assert_eq!(made, "network.plexus.dev/red created (dry run)\n");
     let made = server.ok(&[
         &["create", "network", "team-a/red", "-o", "json"],
         &subnet[..],
@@ -266,6 +271,24 @@ fn what_is_made_and_refused() {
         server.ok(&["get", "networks", "-n", "team-a", "red", "-o", "name"]),
         "network.plexus.dev/red\n"
     );
+
+    let taken = ["create", "network", "team-a/red", "--dry-run=server"];
+    let output = server.run(&[&taken[..], &subnet[..]].concat());
+    assert!(output.error.contains("already exists"), "{output:#?}");
+    let more = server
+        .dir
+        .file("more.yaml", &OBJECTS.replace("name: blue", "name: green"));
+    for (mode, suffix, blank) in [
+        ("client", "(dry run)", "configured"),
+        ("server", "(server dry run)", "unchanged"),
+    ] {
+        let mode = format!("--dry-run={mode}");
+        let told = server.ok(&["apply", "-f", &more, &mode]);
+        let green = format!("network.plexus.dev/green in team-a created {suffix}\n");
+        let namespace = format!("namespace/team-a {blank} {suffix}\n");
+        assert!(told.contains(&green) && told.contains(&namespace), "{told}");
+    }
+    assert!(!server.ok(&["get", "networks", "-A"]).contains("green"));
 
     let nameless = server.dir.file(
         "nameless.yaml",
@@ -291,6 +314,161 @@ fn what_is_made_and_refused() {
     let output = server.run(&["get", "networks", "team-a/red", "-n", "default"]);
     assert_eq!(output.code, Some(1), "{output:#?}");
     assert!(output.error.contains("keep one"), "{output:#?}");
+}
+
+/// `plexus` of a user whose home this is.
+fn at_home(home: &Dir, words: &[&str]) -> CommandOutput {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
+    command
+        .args(words)
+        .env("HOME", home.path(""))
+        .stdin(Stdio::null());
+    // A lab that is named says nothing of servers.
+    command.env_remove("KUBECONFIG").env("PLEXUS_LAB", "lab");
+    let output = command.output().unwrap();
+    CommandOutput {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        error: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn the_server_is_that_of_the_current_context() {
+    let server = Server::start();
+    let home = Dir::new();
+    let get = ["get", "namespaces", "-o", "name"];
+    let output = at_home(&home, &get);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.error.contains("no API server to ask"), "{output:#?}");
+    let own = fs::read_to_string(server.dir.path("store/kubeconfig")).unwrap();
+    let file = home.file(".kube/config", &own);
+    let output = at_home(&home, &get);
+    assert_eq!(
+        (output.code, output.error.as_str()),
+        (Some(0), ""),
+        "{output:#?}"
+    );
+    assert!(output.out.contains("namespace/default"), "{output:#?}");
+    // As of a cluster that Plexus has not made.
+    let mut config: Value = serde_json::from_str(&own).unwrap();
+    config["contexts"][0]["context"]
+        .as_object_mut()
+        .unwrap()
+        .remove("extensions");
+    home.file(".kube/config", &config.to_string());
+    let output = at_home(&home, &get);
+    let said = format!("context plexus of {file}: https://127.0.0.1:");
+    assert!(output.error.starts_with(&said), "{output:#?}");
+    assert_eq!(
+        (output.code, output.error.lines().count()),
+        (Some(0), 1),
+        "{output:#?}"
+    );
+    // After the context is gone no other one is taken.
+    config["current-context"] = "".into();
+    home.file(".kube/config", &config.to_string());
+    let deleted = at_home(&home, &["delete", "namespace", "default"]);
+    assert_eq!(deleted.code, Some(1), "{deleted:#?}");
+    assert!(
+        deleted.error.contains("no context is current"),
+        "{deleted:#?}"
+    );
+    let output = at_home(&home, &[&get[..], &["--context", "plexus"]].concat());
+    assert_eq!(output.code, Some(0), "{output:#?}");
+}
+
+/// Nobody takes the finalizer away.
+const HELD: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: held, finalizers: [example.org/held]}
+spec: {containers: [{name: c, image: i}]}
+";
+
+#[test]
+fn a_deletion_is_waited_for_or_not() {
+    let server = Server::start();
+    let file = server.dir.file("held.yaml", HELD);
+    server.ok(&["apply", "-f", &file]);
+    let told = server.ok(&["delete", "pod", "held", "--wait=false"]);
+    let why = "pod/held is being deleted: it waits for example.org/held (its finalizers)\n";
+    assert_eq!(told, why);
+    let output = server.run(&["delete", "pod", "held", "--wait", "--timeout", "300ms"]);
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (Some(1), ""),
+        "{output:#?}"
+    );
+    let late = "plexus: pod/held is being deleted, and is not gone after 0.3 s: it waits for";
+    assert!(output.error.starts_with(late), "{output:#?}");
+}
+
+#[test]
+fn what_is_watched_comes_as_it_changes() {
+    let server = Server::start();
+    let file = server.dir.file("objects.yaml", OBJECTS);
+    server.ok(&["apply", "-f", &file]);
+    let socket = server.dir.path("api.sock");
+    let watch = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
+        command.args([
+            "get",
+            "networks",
+            "-n",
+            "team-a",
+            "-w",
+            "--api-socket",
+            &socket,
+        ]);
+        let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (Killed(child), lines.map(Result::unwrap))
+    };
+    let (table, mut rows) = watch(&[]);
+    let (one, mut names) = watch(&["red", "blue", "-o", "name"]);
+    // A name that is not there is said at once, as without -w.
+    assert_eq!(names.next(), None);
+    drop(one);
+    let (one, mut names) = watch(&["blue", "-o", "name"]);
+    let columns = |line: &str| {
+        line.split_whitespace()
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(columns(&rows.next().unwrap()), "NAME PROVIDER");
+    assert_eq!(columns(&rows.next().unwrap()), "blue overlay");
+    assert_eq!(names.next().unwrap(), "network.plexus.dev/blue");
+    let red = ["create", "network", "team-a/red", "--subnet", "10.2.0.0/16"];
+    server.ok(&[&red[..], &["--provider", "routed"]].concat());
+    assert_eq!(columns(&rows.next().unwrap()), "red routed");
+    server.ok(&["delete", "network", "team-a/red"]);
+    assert_eq!(
+        columns(&rows.next().unwrap()),
+        "red routed",
+        "as it was last"
+    );
+    server.ok(&["delete", "network", "team-a/blue"]);
+    assert_eq!(columns(&rows.next().unwrap()), "blue overlay");
+    assert_eq!(
+        names.next().unwrap(),
+        "network.plexus.dev/blue",
+        "and not red"
+    );
+    drop((table, one));
+    let output = server.run(&["get", "networks,pods", "-w"]);
+    assert!(output.error.contains("follows one kind"), "{output:#?}");
+}
+
+/// A program that goes on until it is killed.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
@@ -448,7 +626,7 @@ fn shells_complete_commands() {
         ),
         (&["describe"], &["pod", "network"]),
         (&["diagnose"], &["nad"]),
-        (&["lab"], &["exec", "kill-agent"]),
+        (&["lab"], &["exec", "kill", "heal"]),
         (&["get", "-o"], &["json", "yaml", "wide", "name"]),
     ] {
         let given = completed(words);

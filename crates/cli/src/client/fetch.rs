@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 /// Objects per request.
 const PAGE_SIZE: u32 = 500;
-/// Pages per list; a server that never ends is left.
-const MAX_PAGES: usize = 400;
+/// Pages per list; a server that never ends is left, with an error.
+const MAX_PAGES: usize = 2000;
 
 /// What a command needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Need {
 const CLASSES: &str = "deviceclasses";
 /// The objects of a kind, or of some.
 #[derive(Default)]
-struct Listed {
+pub(super) struct Listed {
     found: Vec<Value>,
     /// Why there may be more that we are not shown; empty: there are no more.
     hidden: String,
@@ -86,9 +86,37 @@ impl Listed {
 }
 
 /// The labels of our own agents.
-const AGENTS: &str = "app.kubernetes.io/name=plexus,app.kubernetes.io/component=agent";
+pub(super) const AGENTS: &str = "app.kubernetes.io/name=plexus,app.kubernetes.io/component=agent";
 /// The name of the controllers' Lease.
-const LEASE: &str = "metadata.name=plexus-controller";
+pub(super) const LEASE: &str = "metadata.name=plexus-controller";
+
+impl Snapshot {
+    /// Takes what a server has said of a list. What it does not have, or does not show, is noted.
+    pub(super) fn take(
+        &mut self,
+        need: Need,
+        list: Result<Listed, ClientError>,
+    ) -> Result<(), ClientError> {
+        match list {
+            Ok(Listed {
+                found,
+                hidden,
+                known_in,
+            }) => {
+                if !hidden.is_empty() {
+                    self.unknown.insert(word(need), hidden);
+                    self.known_in.extend(known_in.map(|one| (word(need), one)));
+                }
+                list_of(self, need).extend(found);
+            }
+            Err(error) if error.is_missing() || error.is_forbidden() => {
+                self.unknown.insert(word(need), error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
 
 impl Session {
     /// The objects of a kind: in a namespace, or everywhere; with those labels, if some are given.
@@ -115,31 +143,12 @@ impl Session {
         };
         let lists = needs.iter().map(|need| self.needed(*need, namespace));
         for (need, list) in needs.iter().zip(self.wait(join_all(lists))) {
-            let found = match list {
-                Ok(Listed { found, hidden, .. }) if hidden.is_empty() => found,
-                Ok(Listed {
-                    found,
-                    hidden,
-                    known_in,
-                }) => {
-                    snapshot.unknown.insert(word(*need), hidden);
-                    snapshot
-                        .known_in
-                        .extend(known_in.map(|one| (word(*need), one)));
-                    found
-                }
-                Err(error) if error.is_missing() || error.is_forbidden() => {
-                    snapshot.unknown.insert(word(*need), error.to_string());
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            list_of(&mut snapshot, *need).extend(found);
+            snapshot.take(*need, list)?;
         }
         Ok(snapshot)
     }
 
-    async fn needed(
+    pub(super) async fn needed(
         &self,
         need: Need,
         namespace_asked: Option<&str>,
@@ -184,7 +193,10 @@ impl Session {
                 (Err(error), _) => return Err(error),
             };
         let found = match kind.kind {
-            "Namespace" => self.one(kind, namespace_asked).await.map(|one| vec![one]),
+            "Namespace" => {
+                let found = self.one(kind, namespace_asked).await;
+                found.ok().flatten().map(|one| vec![one])
+            }
             _ if kind.namespaced => self
                 .listed(kind, Some(namespace_asked), None, None)
                 .await
@@ -204,10 +216,11 @@ impl Session {
         }
     }
 
-    /// An object that is in no namespace, if we may see it.
-    async fn one(&self, kind: &Kind, named: &str) -> Option<Value> {
-        let found = self.api(kind, None).get(named).await.ok()?;
-        Some(whole(found, kind))
+    /// An object that is in no namespace, if it is there.
+    pub(super) async fn one(&self, kind: &Kind, named: &str) -> Result<Option<Value>, ClientError> {
+        let found = self.api(kind, None).get_opt(named).await;
+        let found = found.map_err(|error| self.failed(format!("get {}", kind.plural), error))?;
+        Ok(found.map(|found| whole(found, kind)))
     }
 
     /// Kinds that a server need not have at all.
@@ -263,7 +276,7 @@ impl Session {
         }
     }
 
-    async fn listed(
+    pub(super) async fn listed(
         &self,
         kind: &Kind,
         namespace: Option<&str>,
@@ -277,20 +290,31 @@ impl Session {
         let what = || format!("list {}", kind.plural);
         let mut all = Vec::new();
         for _ in 0..MAX_PAGES {
-            let page = api.list(&params).await;
-            let page = page.map_err(|error| self.no_kind(what(), kind, error))?;
+            let page = match api.list(&params).await {
+                Err(error) if has_expired(&params, &error) => {
+                    // The list as it was when it began is forgotten: all of it at once, as it is now.
+                    all.clear();
+                    (params.limit, params.continue_token) = (None, None);
+                    continue;
+                }
+                page => page.map_err(|error| self.no_kind(what(), kind, error))?,
+            };
             for object in page.items {
                 all.push(whole(object, kind));
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
-                None => break,
+                None => return Ok(all),
             }
         }
-        Ok(all)
+        Err(ClientError::Endless {
+            what: what(),
+            server: self.server.clone(),
+            objects: all.len(),
+        })
     }
 
-    fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(super) fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
         let resource = ApiResource {
             group: kind.group.to_owned(),
             version: kind.version.to_owned(),
@@ -305,7 +329,7 @@ impl Session {
     }
 
     /// A list that is not found is a kind that is not known.
-    fn no_kind(&self, what: String, kind: &Kind, error: kube::Error) -> ClientError {
+    pub(super) fn no_kind(&self, what: String, kind: &Kind, error: kube::Error) -> ClientError {
         match self.failed(&*what, error) {
             ClientError::Refused { code: 404, .. } => ClientError::NoKind {
                 what,
@@ -317,14 +341,20 @@ impl Session {
     }
 }
 
-fn kind(word: &str) -> Option<Kind> {
+/// Whether a server no longer knows the list of which this would be the next page.
+fn has_expired(params: &ListParams, error: &kube::Error) -> bool {
+    params.continue_token.is_some()
+        && matches!(error, kube::Error::Api(status) if status.code == 410)
+}
+
+pub(super) fn kind(word: &str) -> Option<Kind> {
     kinds::find(word).ok()
 }
 
-const EVENTS: Kind = kinds::plain("", "v1", "Event", "events", true);
-const LEASES: Kind = kinds::plain("coordination.k8s.io", "v1", "Lease", "leases", true);
+pub(super) const EVENTS: Kind = kinds::plain("", "v1", "Event", "events", true);
+pub(super) const LEASES: Kind = kinds::plain("coordination.k8s.io", "v1", "Lease", "leases", true);
 
-fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
+pub(super) fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
     match need {
         Need::Pods | Need::Agents => &mut snapshot.pods,
         Need::Networks => &mut snapshot.networks,
@@ -341,7 +371,7 @@ fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
 }
 
 /// How a list is called in [`Snapshot::unknown`].
-fn word(need: Need) -> &'static str {
+pub(super) fn word(need: Need) -> &'static str {
     match need {
         Need::Pods => "pods",
         Need::Agents => "agents",
@@ -360,7 +390,7 @@ fn word(need: Need) -> &'static str {
 }
 
 /// Items of a list do not say what they are.
-fn whole(object: DynamicObject, kind: &Kind) -> Value {
+pub(super) fn whole(object: DynamicObject, kind: &Kind) -> Value {
     let mut value = serde_json::to_value(&object).unwrap_or_default();
     if let Some(map) = value.as_object_mut() {
         map.insert("apiVersion".to_owned(), json!(kind.api_version()));
@@ -373,79 +403,5 @@ fn whole(object: DynamicObject, kind: &Kind) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::client::ChosenServer;
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixListener;
-
-    /// A server that shows namespace team-a alone.
-    fn server(socket: &std::path::Path) {
-        let listener = UnixListener::bind(socket).unwrap();
-        let serve = move |stream: std::io::Result<std::os::unix::net::UnixStream>| {
-            let mut stream = stream.unwrap();
-            let mut request = [0; 4096];
-            let length = stream.read(&mut request).unwrap();
-            let request = String::from_utf8_lossy(&request[..length]).into_owned();
-            let path = request.split(' ').nth(1).unwrap();
-            let path = path.split('?').next().unwrap();
-            let (status, body) = match path {
-                "/api/v1/namespaces/team-a" => (200, json!({"metadata": {"name": "team-a"}})),
-                path if path.contains("/namespaces/team-a/") => (
-                    200,
-                    json!({"metadata": {}, "items": [{"metadata": {"name": "x", "namespace": "team-a"}}]}),
-                ),
-                path => {
-                    let message = format!("you may not list {path}");
-                    let reason = "Forbidden";
-                    (
-                        403,
-                        json!({"kind": "Status", "status": "Failure", "code": 403, "reason": reason, "message": message}),
-                    )
-                }
-            };
-            let body = body.to_string();
-            let head = format!(
-                "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            );
-            stream.write_all((head + &body).as_bytes()).unwrap();
-        };
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                serve(stream);
-            }
-        });
-    }
-
-    #[test]
-    fn who_may_see_one_namespace_sees_that() {
-        let socket = std::env::temp_dir().join(format!("px-one-namespace-{}", std::process::id()));
-        let _ = std::fs::remove_file(&socket);
-        server(&socket);
-        let session = Session::open(&ChosenServer::Socket(socket.clone()), None).unwrap();
-        let snapshot = session.snapshot(&Need::ALL, Some("team-a"), 0).unwrap();
-        let nobody = session.snapshot(&[Need::Records], None, 0).unwrap();
-        let _ = std::fs::remove_file(&socket);
-        for (list, found) in [
-            ("attachments", &snapshot.records),
-            ("networks", &snapshot.networks),
-            ("nads", &snapshot.nads),
-            ("namespaces", &snapshot.namespaces),
-        ] {
-            assert_eq!(found.len(), 1, "{list}");
-            assert_eq!(snapshot.hidden(list, Some("team-a")), None);
-            let why = snapshot.hidden(list, Some("team-b")).unwrap();
-            assert!(
-                why.contains("you may not list") && why.contains("only namespace team-a"),
-                "{why}"
-            );
-        }
-        // Claims are seen, their classes are not.
-        assert!(!snapshot.waiting.is_empty());
-        assert_eq!(snapshot.hidden("waiting", Some("team-a")), None);
-        assert!(snapshot.hidden("waiting", None).is_some());
-        assert!(snapshot.hidden("blocks", Some("team-a")).is_some());
-        assert!(nobody.hidden("attachments", Some("team-a")).is_some());
-    }
-}
+#[path = "fetch_tests.rs"]
+pub(super) mod tests;

@@ -4,11 +4,14 @@
 mod error;
 mod fetch;
 mod find;
+mod follow;
+mod pod;
 mod session;
 mod write;
 
 pub use error::ClientError;
 pub use fetch::Need;
 pub use find::{ChosenServer, ServerSources, choose};
+pub use follow::Followed;
 pub use session::Session;
 pub use write::{Applied, Deleted, in_order, named, object_name, object_name_in};

@@ -77,6 +77,19 @@ impl Session {
         })
     }
 
+    /// What applying would do, as far as can be told without asking the server to do it: whether the object is there.
+    pub fn would_apply(&self, object: &Value, namespace: &str) -> Result<Applied, ClientError> {
+        let what = format!("get {}", object_name(object));
+        self.wait(async {
+            let api = self.api_of(object, namespace, &what, false).await?;
+            let before = api.get_opt(name(object)).await;
+            match before.map_err(|error| self.failed(&*what, error))? {
+                None => Ok(Applied::Created),
+                Some(_) => Ok(Applied::Configured),
+            }
+        })
+    }
+
     /// Makes an object that must not be there.
     pub fn create(
         &self,
@@ -99,12 +112,12 @@ impl Session {
         })
     }
 
-    /// Deletes an object, and waits so long for it to be gone.
+    /// Deletes an object, and waits so long for it to be gone, if at all.
     pub fn delete(
         &self,
         object: &Value,
         namespace: &str,
-        wait: Duration,
+        wait: Option<Duration>,
     ) -> Result<Deleted, ClientError> {
         let what = format!("delete {}", object_name(object));
         self.wait(async {
@@ -120,7 +133,7 @@ impl Session {
             };
             let uid = going.metadata.uid.clone();
             let mut last = serde_json::to_value(&going).unwrap_or_default();
-            let until = tokio::time::Instant::now() + wait;
+            let until = tokio::time::Instant::now() + wait.unwrap_or_default();
             loop {
                 let found = api.get_opt(name(object)).await.map_err(failed)?;
                 match found.filter(|found| found.metadata.uid == uid) {

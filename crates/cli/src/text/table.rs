@@ -69,6 +69,29 @@ impl Table {
         &self.rows
     }
 
+    /// The rows alone, below those of another table whose columns are as wide as these say, at least.
+    pub fn render_rows(&self, widths: &[usize], screen: Screen) -> String {
+        let widths: Vec<usize> = self
+            .widths()
+            .iter()
+            .zip(widths)
+            .map(|(a, b)| *a.max(b))
+            .collect();
+        let rows = self.rows.iter().map(|cells| line(cells, &widths, screen));
+        rows.collect()
+    }
+
+    /// How wide its columns are.
+    pub fn widths(&self) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.head.iter().map(|head| head.chars().count()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(visible_text(&cell.text).chars().count());
+            }
+        }
+        widths
+    }
+
     /// The text.
     pub fn render(&self, screen: Screen) -> String {
         let head: Vec<Cell> = self
@@ -115,16 +138,6 @@ impl Table {
             }
         }
         out
-    }
-
-    fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self.head.iter().map(|head| head.chars().count()).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(visible_text(&cell.text).chars().count());
-            }
-        }
-        widths
     }
 }
 

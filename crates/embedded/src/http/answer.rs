@@ -92,12 +92,12 @@ impl Answer {
     }
 
     /// A word for whoever asks whether we are well.
-    pub(crate) fn text(code: u16, text: &'static str) -> Self {
+    pub(crate) fn text(code: u16, text: impl Into<Bytes>) -> Self {
         let plain = HeaderValue::from_static("text/plain; charset=utf-8");
         Self {
             code,
             headers: vec![(CONTENT_TYPE, plain)],
-            body: Body::Whole(Some(Bytes::from_static(text.as_bytes()))),
+            body: Body::Whole(Some(text.into())),
         }
     }
 

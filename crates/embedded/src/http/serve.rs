@@ -38,7 +38,7 @@ async fn answer(
     request: hyper::Request<Incoming>,
 ) -> Result<Answer, Refused> {
     let path = request.uri().path();
-    if let Some(answer) = open_to_all(request.method(), path) {
+    if let Some(answer) = open_to_all(&context.api, request.method(), path) {
         return Ok(answer);
     }
     let user = user.ok_or_else(Refused::unauthorized)?;
@@ -46,15 +46,19 @@ async fn answer(
     context.api.answer(request).await
 }
 
-/// What needs no name: whether the server is there, and which it is.
-fn open_to_all(method: &Method, path: &str) -> Option<Answer> {
+/// What needs no name: whether the server is there, whether it can write, and which it is.
+fn open_to_all(api: &Api, method: &Method, path: &str) -> Option<Answer> {
     if *method != Method::GET {
         return None;
     }
     match path {
-        "/healthz" | "/livez" | "/readyz" | "/readyz/ping" | "/healthz/ping" | "/livez/ping" => {
+        "/healthz" | "/livez" | "/readyz/ping" | "/healthz/ping" | "/livez/ping" => {
             Some(Answer::text(200, "ok"))
         }
+        "/readyz" => Some(match api.store.write_problem() {
+            None => Answer::text(200, "ok"),
+            Some(problem) => Answer::text(503, format!("{problem}\n")),
+        }),
         "/version" | "/version/" => Some(Answer::json(200, &crate::version::version())),
         _ => None,
     }

@@ -87,11 +87,17 @@ pub(crate) struct Shared {
     memory: RwLock<Memory>,
     version: watch::Sender<u64>,
     changed: Vec<watch::Sender<u64>>,
+    /// Why the last commit failed, if it did.
+    problem: RwLock<Option<String>>,
 }
 
 impl Shared {
     fn read(&self) -> RwLockReadGuard<'_, Memory> {
         self.memory.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_problem(&self, problem: Option<String>) {
+        *self.problem.write().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
     fn kind(&self, table: Table) -> Option<&Arc<Kind>> {
@@ -142,6 +148,7 @@ impl Store {
             kinds,
             memory: RwLock::new(memory),
             version: watch::Sender::new(version),
+            problem: RwLock::new(None),
         });
         let (jobs, thread) =
             writer::start(Arc::clone(&shared), disk).map_err(StoreError::Thread)?;
@@ -176,6 +183,15 @@ impl Store {
     /// The newest version.
     pub(crate) fn version(&self) -> u64 {
         self.shared.read().version()
+    }
+
+    /// Why the last write was refused by the disk; none if it succeeded.
+    pub(crate) fn write_problem(&self) -> Option<String> {
+        let problem = &self.shared.problem;
+        problem
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// An object.

@@ -48,6 +48,7 @@ fn run(shared: &Arc<Shared>, mut disk: Disk, mut jobs: mpsc::Receiver<Job>) {
             if done.is_err() != fails {
                 fails = !fails;
                 log_result(&disk, &done);
+                shared.set_problem(done.as_ref().err().map(ToString::to_string));
             }
             done
         };

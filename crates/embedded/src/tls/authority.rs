@@ -1,22 +1,27 @@
 //! The authority that signs. Its key is kept; its name never changes, so that what was signed once
 //! stays good.
 
-use super::TlsError;
+use super::{TlsError, client_verifier};
 use crate::directory::KEY;
 use crate::{clock, private};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use std::path::Path;
+use std::time::Duration;
 
 /// Never to be changed: it is in every certificate that was signed.
 const AUTHORITY: &str = "plexus-ca";
 const SERVER: &str = "plexus";
-/// How long certificates are good, counted from today, or from here if the clock says that today is earlier:
-/// a clock that was never set begins in 1970 and is set while we run.
+/// How long the authority and its server are good, counted from today, or from here if the clock says that
+/// today is earlier: a clock that was never set begins in 1970 and is set while we run.
 const YEARS: i64 = 20;
+/// How long a client is. On a clock that was never set nobody can tell when a year is over: clients are good for as
+/// long as the authority then, and get a year when the server starts on a better clock.
+const CLIENT_YEARS: i64 = 1;
 const AT_LEAST: i64 = 2026;
 /// They are good since then, or since yesterday on such a clock: clocks differ.
 const SINCE: i64 = 2020;
@@ -51,7 +56,7 @@ impl Authority {
             }
             Err(error) => return Err(failed(error)),
         };
-        let mut params = params(&[], AUTHORITY, None)?;
+        let mut params = params(&[], AUTHORITY, None, YEARS)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![
             KeyUsagePurpose::KeyCertSign,
@@ -98,6 +103,16 @@ impl Authority {
         Ok((signed.pem(), key.serialize_pem()))
     }
 
+    /// Whether a client's certificate is one of ours.
+    pub(crate) fn has_signed(&self, certificate: &CertificateDer<'_>) -> bool {
+        let mut roots = RootCertStore::empty();
+        let now = u64::try_from(clock::seconds()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
+        roots.add(self.der()).is_ok()
+            && client_verifier(roots)
+                .is_ok_and(|verifier| verifier.verify_client_cert(certificate, &[], now).is_ok())
+    }
+
     fn sign(
         &self,
         names: &[String],
@@ -107,7 +122,11 @@ impl Authority {
     ) -> Result<(Certificate, KeyPair), TlsError> {
         let failed = |source| certificate(name, source);
         let key = KeyPair::generate().map_err(failed)?;
-        let mut params = params(names, name, group)?;
+        let years = match purpose {
+            ExtendedKeyUsagePurpose::ClientAuth => client_years(clock::seconds()),
+            _ => YEARS,
+        };
+        let mut params = params(names, name, group, years)?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![purpose];
         params.use_authority_key_identifier_extension = true;
@@ -120,6 +139,7 @@ fn params(
     names: &[String],
     name: &str,
     group: Option<&str>,
+    years: i64,
 ) -> Result<CertificateParams, TlsError> {
     let mut params = CertificateParams::new(names).map_err(|source| certificate(name, source))?;
     let mut subject = DistinguishedName::new();
@@ -128,14 +148,21 @@ fn params(
     }
     subject.push(DnType::CommonName, name);
     params.distinguished_name = subject;
-    let (first, last) = validity(clock::seconds());
+    let (first, last) = validity(clock::seconds(), years);
     params.not_before = date_time_ymd(first.0, first.1, first.2);
     params.not_after = date_time_ymd(last.0, last.1, last.2);
     Ok(params)
 }
 
+fn client_years(now: i64) -> i64 {
+    match clock::date(now).0 < AT_LEAST {
+        true => YEARS,
+        false => CLIENT_YEARS,
+    }
+}
+
 /// The first and the last day of a certificate that is made now.
-fn validity(now: i64) -> ((i32, u8, u8), (i32, u8, u8)) {
+fn validity(now: i64, years: i64) -> ((i32, u8, u8), (i32, u8, u8)) {
     let (year, month, day) = clock::date(now.saturating_sub(86_400));
     // The 29th of February has no anniversary.
     let day = day.min(28);
@@ -145,7 +172,7 @@ fn validity(now: i64) -> ((i32, u8, u8), (i32, u8, u8)) {
     } else {
         (small(SINCE), 1, 1)
     };
-    let last = small(year.max(AT_LEAST) + YEARS);
+    let last = small(year.max(AT_LEAST) + years);
     (first, (last, month, day))
 }
 
@@ -158,7 +185,7 @@ fn certificate(name: &str, source: rcgen::Error) -> TlsError {
 
 #[cfg(test)]
 mod tests {
-    use super::validity;
+    use super::{CLIENT_YEARS, YEARS, client_years, validity};
 
     #[test]
     fn a_certificate_outlives_a_clock_that_is_set() {
@@ -169,7 +196,7 @@ mod tests {
             1_900_000_000,
             1_709_251_199,
         ] {
-            let (first, last) = validity(now);
+            let (first, last) = validity(now, YEARS);
             let (year, month, day) = crate::clock::date(now);
             let today = (i32::try_from(year).unwrap(), month, day);
             assert!(first < today && today < last, "{now}: {first:?} {last:?}");
@@ -178,5 +205,14 @@ mod tests {
                 "{now}: {last:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_client_is_good_for_a_year() {
+        let november_2026 = 1_795_060_000;
+        assert_eq!(client_years(november_2026), CLIENT_YEARS);
+        let (_, last) = validity(november_2026, CLIENT_YEARS);
+        assert_eq!(last, (2027, 11, 18));
+        assert_eq!(client_years(0), YEARS, "a clock that was never set");
     }
 }

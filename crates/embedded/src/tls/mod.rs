@@ -3,10 +3,14 @@
 //! again from it. Never decides what a client may do.
 
 mod authority;
+mod der;
+mod kept;
 mod kubeconfig;
+mod lifetime;
 mod subject;
 
 pub(crate) use authority::Authority;
+pub(crate) use kept::kept;
 pub(crate) use kubeconfig::Kubeconfig;
 pub(crate) use subject::user;
 
@@ -14,6 +18,7 @@ use rustls::RootCertStore;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
@@ -62,12 +67,8 @@ pub(crate) fn acceptor(authority: &Authority, names: &[String]) -> Result<TlsAcc
     let (certificate, key) = authority.server(names)?;
     let mut roots = RootCertStore::empty();
     roots.add(authority.der()).map_err(TlsError::Setup)?;
-    let provider = Arc::new(ring::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-        .allow_unauthenticated()
-        .build()
-        .map_err(|error| TlsError::Setup(rustls::Error::General(error.to_string())))?;
-    let mut config = ServerConfig::builder_with_provider(provider)
+    let verifier = client_verifier(roots)?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?
         .with_client_cert_verifier(verifier)
@@ -75,4 +76,13 @@ pub(crate) fn acceptor(authority: &Authority, names: &[String]) -> Result<TlsAcc
         .map_err(TlsError::Setup)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Who checks clients' certificates; a client without one goes on as nobody.
+fn client_verifier(roots: RootCertStore) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| TlsError::Setup(rustls::Error::General(error.to_string())))
 }

@@ -1,26 +1,16 @@
-//! Who a certificate is for: its common name, and its organizations as groups. Reads just enough of
-//! DER; that the certificate is good has been checked before.
+//! Who a certificate is for: its common name, and its organizations as groups. That the certificate is good
+//! has been checked before.
 
+use super::der::{OID, SEQUENCE, SET, any, element, validity_and_rest};
 use crate::reviews::User;
 use rustls::pki_types::CertificateDer;
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const INTEGER: u8 = 0x02;
-const OID: u8 = 0x06;
-const VERSION: u8 = 0xa0;
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 
 /// The user that a certificate names.
 pub(crate) fn user(certificate: &CertificateDer<'_>) -> Option<User> {
-    let (outer, _) = element(certificate.as_ref(), SEQUENCE)?;
-    let (signed, _) = element(outer, SEQUENCE)?;
-    let rest = element(signed, VERSION).map_or(signed, |(_, rest)| rest);
-    let (_, rest) = element(rest, INTEGER)?;
-    let (_, rest) = element(rest, SEQUENCE)?;
-    let (_issuer, rest) = element(rest, SEQUENCE)?;
-    let (_validity, rest) = element(rest, SEQUENCE)?;
+    let (_, rest) = validity_and_rest(certificate)?;
     let (mut subject, _) = element(rest, SEQUENCE)?;
     let mut user = User::default();
     while !subject.is_empty() {
@@ -38,31 +28,6 @@ pub(crate) fn user(certificate: &CertificateDer<'_>) -> Option<User> {
     }
     user.groups.push("system:authenticated".to_owned());
     (!user.name.is_empty()).then_some(user)
-}
-
-/// The content of an element of this type, and what comes after it.
-fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (found, content, rest) = any(bytes)?;
-    (found == tag).then_some((content, rest))
-}
-
-/// Type and content of an element, and what comes after it.
-fn any(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (tag, bytes) = bytes.split_first()?;
-    let (first, bytes) = bytes.split_first()?;
-    let (length, bytes) = match first {
-        short @ 0..=0x7f => (usize::from(*short), bytes),
-        long @ 0x81..=0x84 => {
-            let (digits, bytes) = bytes.split_at_checked(usize::from(long & 0x7f))?;
-            let length = digits
-                .iter()
-                .fold(0, |sum, digit| sum << 8 | usize::from(*digit));
-            (length, bytes)
-        }
-        _ => return None,
-    };
-    let (content, rest) = bytes.split_at_checked(length)?;
-    Some((*tag, content, rest))
 }
 
 #[cfg(test)]

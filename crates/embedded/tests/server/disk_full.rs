@@ -4,8 +4,9 @@
 use crate::common::{Client, MAPS, Process, TestServer, map, this, until, version};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
@@ -105,6 +106,18 @@ fn names(client: &mut Client) -> BTreeMap<String, u64> {
         .collect()
 }
 
+/// What the server says of itself to whoever asks.
+fn health(small: &Small, path: &str) -> (u16, String) {
+    let mut stream = UnixStream::connect(small.test.path().join("api.sock")).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let code = head.split(' ').nth(1).unwrap();
+    (code.parse().unwrap(), body.to_owned())
+}
+
 #[test]
 fn writes_are_refused_and_nothing_is_lost() {
     let small = Small::new("full");
@@ -124,14 +137,24 @@ fn writes_are_refused_and_nothing_is_lost() {
         taken,
         "what was answered, and nothing else"
     );
+    assert_eq!(health(&small, "/readyz"), (503, format!("{message}\n")));
+    for path in ["/livez", "/healthz", "/readyz/ping"] {
+        assert_eq!(health(&small, path), (200, "ok".to_owned()), "{path}");
+    }
     let patch = json!({"data": {"b": "x".repeat(200_000)}});
     client.merge(&format!("{MAPS}/full-0"), &patch).refused(507);
     assert_eq!(names(&mut client), taken);
 
     std::fs::remove_file(small.file("filler")).unwrap();
     let newest = taken.values().max().copied().unwrap();
+    assert_eq!(
+        health(&small, "/readyz").0,
+        503,
+        "that there is room is known once something was written"
+    );
     let made = client.post(MAPS, &map("after", "1")).ok();
     assert_eq!(version(&made), newest + 1, "no version was wasted");
+    assert_eq!(health(&small, "/readyz"), (200, "ok".to_owned()));
     let patch = json!({"data": {"b": "2"}});
     let changed = client.merge(&format!("{MAPS}/full-0"), &patch).ok();
     client.delete(&format!("{MAPS}/full-1")).ok();

@@ -66,9 +66,18 @@ fn who_had_a_certificate_still_has_one() {
     server.stop();
     let mut options = test.options();
     options.listen = port;
-    let _server = plexus_embedded::Server::start(options).unwrap();
+    let server = plexus_embedded::Server::start(options).unwrap();
     let namespaces = Client::tls(&kept).get("/api/v1/namespaces").ok();
     assert_eq!(namespaces["items"].as_array().unwrap().len(), 4);
+    let user = |path: &Path| -> Value {
+        let config: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        config["users"][0].clone()
+    };
+    assert_eq!(
+        user(server.kubeconfig()),
+        user(&kept),
+        "a certificate that is good for months is not signed anew"
+    );
 }
 
 #[test]

@@ -59,19 +59,19 @@ impl Breakable for VirtualLab {
     }
 
     fn kill_agent(&self, node: &str) -> Result<bool> {
-        self.kill(&["kill-agent", node])
+        self.kill(&["kill", node])
     }
 
     fn kill_controller(&self) -> Result<bool> {
-        self.kill(&["kill-controller"])
+        self.kill(&["kill", "controller"])
     }
 
     fn take_agent(&self, node: &str) -> Result<()> {
-        self.lab(&["kill-agent", node, "--hold"]).map(drop)
+        self.lab(&["kill", node, "--hold"]).map(drop)
     }
 
     fn return_agent(&self, node: &str) -> Result<()> {
-        self.lab(&["start-agent", node]).map(drop)
+        self.lab(&["start", node]).map(drop)
     }
 
     fn cut_off(&self, node: &str) -> Result<()> {
@@ -84,11 +84,11 @@ impl Breakable for VirtualLab {
     }
 
     fn kill_api(&self) -> Result<()> {
-        self.lab(&["kill-server", "--hold"]).map(drop)
+        self.lab(&["kill", "server", "--hold"]).map(drop)
     }
 
     fn start_api(&self) -> Result<()> {
-        self.lab(&["start-server"]).map(drop)
+        self.lab(&["start", "server"]).map(drop)
     }
 
     fn register_again(&self, node: &str) -> Result<()> {

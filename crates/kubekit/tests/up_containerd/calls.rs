@@ -108,6 +108,10 @@ impl Lab {
         command
             .args(words)
             .env("PLEXUS_LAB", &self.name)
+            .env(
+                "KUBECONFIG",
+                std::env::temp_dir().join(format!("plexus-{}", self.name)),
+            )
             .env("PLEXUS_CNI_BIN", bin(SHIM));
         command
     }
@@ -162,7 +166,7 @@ fn a_lab_calls_as_containerd_does() {
     eventually("the lab has asked for the pod", || {
         ours.join("ADD.json").exists()
     });
-    let gone = ["delete", "pod", "one", "--wait", "60"];
+    let gone = ["delete", "pod", "one", "--timeout", "60s"];
     assert!(lab.plexus(&gone).status().unwrap().success());
     eventually("and for its end", || ours.join("DEL.json").exists());
 

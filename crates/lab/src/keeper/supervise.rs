@@ -131,14 +131,7 @@ async fn may_start(shared: &Arc<Shared>, part: Part) {
     }
     let held = shared.layout.held(part);
     while held.exists() {
-        let node_flag = match part {
-            Part::Agent(node) => format!(" {node}"),
-            _ => String::new(),
-        };
-        let why = format!(
-            "held: `plexus lab start-{}{node_flag}` starts it",
-            part.verb()
-        );
+        let why = format!("held: `plexus lab start {}` starts it", part.target());
         not_ready(shared, part, why);
         tokio::time::sleep(UNREADY_PROBE_INTERVAL).await;
     }

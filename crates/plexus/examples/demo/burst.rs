@@ -20,7 +20,7 @@ pub(crate) fn kill_in_the_middle(lab: &Lab) -> Result<()> {
         wait("the first pod", || Ok(records(lab)?.0 > 0))?;
         // Each try a little later.
         std::thread::sleep(Duration::from_millis(attempt as u64 * 4 - 4));
-        let killed = lab.run(&["lab", "kill-agent", "n2"])?;
+        let killed = lab.run(&["lab", "kill", "n2"])?;
         let took = Instant::now();
         let journal = Journal::at(&lab.file("n2/state/journal.db"));
         let open = journal.open_intents();
@@ -29,7 +29,7 @@ pub(crate) fn kill_in_the_middle(lab: &Lab) -> Result<()> {
         let pods: Vec<(&str, &str)> = names.iter().map(|n| ("team-a", n.as_str())).collect();
         wait_ready(lab, &pods)?;
         if middle > 0 {
-            tell!("  $ plexus lab kill-agent n2\n    {}", killed.trim());
+            tell!("  $ plexus lab kill n2\n    {}", killed.trim());
             tell!(
                 "    of {PODS} pods {done} were attached, {middle} in the middle (the journal says: intent)"
             );

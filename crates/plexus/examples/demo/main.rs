@@ -76,14 +76,14 @@ fn demo(lab: &Lab) -> Result<()> {
     }
 
     say("Who reaches whom, and who must not");
-    all_judged(&lab.show(&["lab", "ping", "--all"])?)?;
+    all_judged(&lab.show(&["lab", "ping"])?)?;
 
     say("The agent of n2 is killed (-9) while pods are being attached there");
     burst::kill_in_the_middle(lab)?;
-    let text = lab.run(&["lab", "ping", "--all"])?;
+    let text = lab.run(&["lab", "ping"])?;
     all_judged(&text)?;
     let verdict = text.lines().last().unwrap_or_default();
-    tell!("  $ plexus lab ping --all | tail -1\n    {verdict}");
+    tell!("  $ plexus lab ping | tail -1\n    {verdict}");
     if stopped() {
         bail!("stopped");
     }
@@ -111,10 +111,9 @@ fn go_on(lab: &Lab) {
         tell!("  export PLEXUS_CNI_BIN={}", shim.to_string_lossy());
     }
     for (command, what) in [
-        ("plexus lab up", "the same cluster, until `plexus lab down`"),
         (
-            "export KUBECONFIG=$(plexus lab kubeconfig)",
-            "for kubectl; `plexus` finds it by itself",
+            "plexus lab up",
+            "the same cluster, as a context for plexus and kubectl",
         ),
         ("plexus apply -f examples/lab/", "or any other of examples/"),
         (
@@ -130,7 +129,7 @@ fn go_on(lab: &Lab) {
             "every interface, address and route, and where it came from",
         ),
         (
-            "plexus lab partition n2; plexus lab ping --all",
+            "plexus lab cut n2; plexus lab ping",
             "break it, and see what breaks",
         ),
     ] {

@@ -4,13 +4,16 @@ mod progress;
 mod show;
 mod up;
 
+use crate::context::{self, OurContext};
 use crate::log::{self, LogFlags};
+use crate::out::print_bytes;
 use crate::value;
 use clap::{Args, Subcommand, ValueEnum};
 use plexus_cli::text::Screen;
-use plexus_lab::{ExecTarget, LabError, LabName, Layout, NodeName, PodRequest};
+use plexus_lab::{ExecTarget, LabError, LabName, Layout, NodeName, Part, PodRequest};
 use progress::{Progress, Waiting};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -39,6 +42,12 @@ enum Verb {
     Up(up::Flags),
     /// Remove the lab with everything in it, also programs that run in its namespaces.
     Down,
+    /// The labs of this machine.
+    List {
+        /// As what.
+        #[arg(short, long, value_enum)]
+        output: Option<Output>,
+    },
     /// Nodes, processes and pods as they are now.
     Status {
         /// As what.
@@ -49,51 +58,37 @@ enum Verb {
     Run(RunFlags),
     /// Run a program of this machine in a pod's network namespace, on a node, or outside.
     Exec(ExecFlags),
-    /// Let pods ping each other, and compare what is seen with what must be.
+    /// Let every pod ping every address of every other pod, and compare what is seen with what must be; of more than
+    /// 20 pods only what is wrong is shown.
     Ping {
-        /// Every pod to every address of every other pod; of more than 20 pods only what is wrong is shown.
-        #[arg(long, required = true)]
-        all: bool,
         /// As what.
         #[arg(short, long, value_enum)]
         output: Option<Output>,
     },
-    /// Kill a node's agent (SIGKILL); it is started again. Exits with 3 if it does not run.
-    KillAgent {
-        /// The node.
-        node: NodeName,
-        /// Not before `start-agent`.
+    /// Print what a process has said.
+    Logs(LogsFlags),
+    /// Kill a process (SIGKILL); it is started again. Exits with 3 if it does not run.
+    Kill {
+        /// server, controller, or a node for its agent.
+        target: Part,
+        /// Not before `start`.
         #[arg(long)]
         hold: bool,
     },
-    /// Start a node's agent that was killed with --hold.
-    StartAgent {
-        /// The node.
-        node: NodeName,
+    /// Start a process that was killed with --hold, and wait until it is ready.
+    Start {
+        /// server, controller, or a node for its agent.
+        target: Part,
     },
-    /// Kill the server (SIGKILL): the API is away until it is started again. Exits with 3 if it does not run.
-    KillServer {
-        /// Not before `start-server`.
-        #[arg(long)]
-        hold: bool,
-    },
-    /// Start the server that was killed with --hold.
-    StartServer,
-    /// Kill the controller (SIGKILL); it is started again. Exits with 3 if it does not run.
-    KillController {
-        /// Not before `start-controller`.
-        #[arg(long)]
-        hold: bool,
-    },
-    /// Start the controller that was killed with --hold.
-    StartController,
     /// Cut all wires of a node: to other nodes and to the API.
-    Partition {
+    Cut {
         /// The node.
         node: NodeName,
-        /// Join them again.
-        #[arg(long)]
-        heal: bool,
+    },
+    /// Join the wires of a node that was cut off.
+    Heal {
+        /// The node.
+        node: NodeName,
     },
     /// Add a node, and wait until it is ready.
     AddNode,
@@ -155,7 +150,19 @@ struct ExecFlags {
     command: Vec<OsString>,
 }
 
-/// What `kill-…` exits with if there is nobody to kill.
+#[derive(Debug, Args)]
+struct LogsFlags {
+    /// server, controller, keeper, or a node for its agent.
+    target: Part,
+    /// Go on with what it says from now on, until the lab is gone.
+    #[arg(short, long)]
+    follow: bool,
+    /// Only so many lines of what it has said.
+    #[arg(long, value_name = "LINES")]
+    tail: Option<usize>,
+}
+
+/// What `kill` exits with if there is nobody to kill.
 const NOBODY: u8 = 3;
 
 /// Does it. The exit code says whether all was well; an error is one more reason to fail.
@@ -179,35 +186,24 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
         Verb::Status { output } => return status(lab, output),
         Verb::Run(flags) => run_pod(lab, flags)?,
         Verb::Exec(flags) => plexus_lab::exec(lab, &exec_target(&flags)?, &flags.command)?,
-        Verb::Ping { all: _, output } => return ping(lab, output),
-        Verb::KillAgent { node, hold } => {
-            let killed = plexus_lab::kill_agent(lab, node, hold)?;
-            show::print(&format!("agent of {node} {}\n", show::killed(killed)))?;
+        Verb::Ping { output } => return ping(lab, output),
+        Verb::List { output } => list(output)?,
+        Verb::Logs(flags) => logs(lab, &flags)?,
+        Verb::Kill { target, hold } => {
+            let killed = plexus_lab::kill(lab, target, hold)?;
+            show::print(&format!("{} {}\n", name_of(target), show::killed(killed)))?;
         }
-        Verb::StartAgent { node } => {
-            plexus_lab::start_agent(lab, node)?;
-            show::print(&format!("agent of {node} ready\n"))?;
+        Verb::Start { target } => {
+            plexus_lab::start(lab, target)?;
+            show::print(&format!("{} ready\n", name_of(target)))?;
         }
-        Verb::KillServer { hold } => {
-            let killed = plexus_lab::kill_server(lab, hold)?;
-            show::print(&format!("server {}\n", show::killed(killed)))?;
+        Verb::Cut { node } => {
+            plexus_lab::partition(lab, node, true)?;
+            show::print(&format!("{node} cut off\n"))?;
         }
-        Verb::StartServer => {
-            plexus_lab::start_server(lab)?;
-            show::print("server ready\n")?;
-        }
-        Verb::KillController { hold } => {
-            let killed = plexus_lab::kill_controller(lab, hold)?;
-            show::print(&format!("controller {}\n", show::killed(killed)))?;
-        }
-        Verb::StartController => {
-            plexus_lab::start_controller(lab)?;
-            show::print("controller ready\n")?;
-        }
-        Verb::Partition { node, heal } => {
-            plexus_lab::partition(lab, node, !heal)?;
-            let state = if heal { "joined again" } else { "cut off" };
-            show::print(&format!("{node} {state}\n"))?;
+        Verb::Heal { node } => {
+            plexus_lab::partition(lab, node, false)?;
+            show::print(&format!("{node} joined again\n"))?;
         }
         Verb::AddNode => add_node(lab)?,
         Verb::RemoveNode { node } => remove_node(lab, node)?,
@@ -223,7 +219,50 @@ fn act(flags: Flags) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A process as sentences call it.
+fn name_of(part: Part) -> String {
+    match part {
+        Part::Agent(node) => format!("agent of {node}"),
+        part => part.to_string(),
+    }
+}
+
+fn list(output: Option<Output>) -> anyhow::Result<()> {
+    let labs = plexus_lab::list()?;
+    match output {
+        Some(Output::Json) => show::json(&labs),
+        None if labs.is_empty() => {
+            eprintln!("no lab on this machine: `plexus lab up` makes one");
+            Ok(())
+        }
+        None => show::print(&show::labs(&labs).render(Screen::stdout())),
+    }
+}
+
+fn logs(lab: &Layout, flags: &LogsFlags) -> anyhow::Result<()> {
+    let mut written = Ok(true);
+    plexus_lab::logs(lab, flags.target, flags.tail, flags.follow, &mut |bytes| {
+        written = print_bytes(bytes);
+        matches!(written, Ok(true))
+    })?;
+    written.map(drop)
+}
+
+/// The context of a lab's API.
+fn context_of(lab: &Layout, kubeconfig: Option<&Path>) -> anyhow::Result<OurContext> {
+    Ok(OurContext {
+        name: format!("plexus-lab-{}", lab.name()),
+        server: lab.dir().join("server"),
+        note: lab.dir().join("context"),
+        place: context::place(kubeconfig)?,
+    })
+}
+
 fn down(lab: &Layout) -> anyhow::Result<()> {
+    // First what leads users to it: nobody is sent to a server that is being removed.
+    if rustix::process::geteuid().is_root() {
+        context_of(lab, None)?.remove()?;
+    }
     let name = format!("lab {}", lab.name());
     let progress = Progress::new(Instant::now());
     let there = plexus_lab::down(lab, &mut |step| progress.print_removal(&name, step))?;
@@ -375,9 +414,42 @@ mod tests {
     fn wrong_names_are_explained() {
         let error = parse("up --lab=A").unwrap_err().to_string();
         assert!(error.contains("lower-case letters"), "{error}");
-        let error = parse("kill-agent 1").unwrap_err().to_string();
+        let error = parse("cut 1").unwrap_err().to_string();
         assert!(error.contains("n1 to n200"), "{error}");
+        let error = parse("kill n201").unwrap_err().to_string();
+        assert!(
+            error.contains("write server, controller, or a node"),
+            "{error}"
+        );
         assert!(parse("up --nodes 201").is_err());
-        assert!(parse("ping").is_err(), "--all must be said");
+    }
+
+    #[test]
+    fn processes_are_called_by_one_word() {
+        for (word, part) in [
+            ("server", Part::Server),
+            ("controller", Part::Controller),
+            ("n2", Part::Agent("n2".parse().unwrap())),
+            ("n2-agent", Part::Agent("n2".parse().unwrap())),
+        ] {
+            for line in [format!("kill {word} --hold"), format!("start {word}")] {
+                match parse(&line).unwrap().verb {
+                    Verb::Kill { target, .. } | Verb::Start { target } => assert_eq!(target, part),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        for line in [
+            "list -o json",
+            "logs keeper",
+            "logs n1 -f --tail 3",
+            "heal n1",
+            "ping",
+        ] {
+            assert!(parse(line).is_ok(), "{line}");
+        }
+        for line in ["logs", "kill", "start", "cut", "heal server", "ping --all"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 pub(super) use crate::out::print;
 
 use plexus_cli::text::{Cell, Paint, Screen, Table};
-use plexus_lab::{PartReport, Status};
+use plexus_lab::{LabSummary, PartReport, Status};
 use serde::Serialize;
 
 pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
@@ -16,6 +16,27 @@ pub(super) fn killed(pid: Option<i32>) -> String {
         Some(pid) => format!("killed (process {pid})"),
         None => "is held: it did not run".to_owned(),
     }
+}
+
+/// The labs of this machine.
+pub(super) fn labs(labs: &[LabSummary]) -> Table {
+    let mut table = Table::new(["LAB", "NODES", "KEEPER", "DIRECTORY"]);
+    for lab in labs {
+        let keeper = match lab.keeper {
+            Some(_) => Cell::painted(Paint::Good, "runs"),
+            None => Cell::painted(Paint::Bad, "does not run"),
+        };
+        table.row(vec![
+            lab.lab.as_str().into(),
+            lab.nodes
+                .map(|nodes| nodes.to_string())
+                .unwrap_or_default()
+                .into(),
+            keeper,
+            lab.directory.display().to_string().into(),
+        ]);
+    }
+    table
 }
 
 /// The lab as a text.
@@ -135,7 +156,7 @@ a/web   n1     10.0.0.1    px-x-s1
         lab.nodes[0].joined = false;
         lab.keeper = None;
         let text = status(&lab, Screen::PIPE);
-        assert!(text.ends_with("lab partition n1 --heal`\n"), "{text}");
+        assert!(text.ends_with("lab heal n1`\n"), "{text}");
         assert!(text.contains("\n! the keeper does not run"), "{text}");
     }
 }

@@ -1,11 +1,10 @@
 //! `plexus up --detach`: the same in the background, in a session of its own; returns when it serves.
 
 use super::paths::Paths;
+use super::rotated_log;
 use anyhow::{Context, bail};
 use plexus_cli::agent::get;
 use rustix::net::sockopt::socket_peercred;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -20,12 +19,7 @@ const LAST_LINES: usize = 8;
 /// Starts ourselves with the flags that were given, but for this one.
 pub(crate) fn start(paths: &Paths) -> anyhow::Result<u32> {
     crate::server::make_parent(&paths.log())?;
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(paths.log())
-        .with_context(|| format!("cannot write {}", paths.log().display()))?;
+    let log = rotated_log::open(&paths.log())?;
     let begins = log.metadata().map_or(0, |file| file.len());
     let program = std::env::current_exe().context("cannot find our own program")?;
     let arguments = std::env::args_os()
@@ -83,7 +77,9 @@ fn is_served_by(socket: &Path, process: u32) -> bool {
 /// What it said last.
 fn tail(log: &Path, begins: u64) -> String {
     let all = std::fs::read(log).unwrap_or_default();
+    // A log that was full meanwhile begins anew.
     let begins = usize::try_from(begins).unwrap_or_default();
+    let begins = if begins > all.len() { 0 } else { begins };
     let new = String::from_utf8_lossy(all.get(begins..).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = new.lines().collect();
     let last = lines.get(lines.len().saturating_sub(LAST_LINES)..);

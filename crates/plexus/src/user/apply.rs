@@ -2,7 +2,7 @@
 
 use super::files::{FileFlags, objects};
 use super::server::ServerFlags;
-use super::{code, print};
+use super::{DryRun, code, print};
 use anyhow::bail;
 use clap::Args;
 use plexus_api::later::{self, Classes};
@@ -25,9 +25,16 @@ pub(crate) struct Flags {
     /// Take over fields that others own.
     #[arg(long)]
     force_conflicts: bool,
-    /// Let the server check everything, and change nothing.
-    #[arg(long)]
-    dry_run: bool,
+    /// Change nothing: `client` says what is there already, `server` lets the server check everything.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        require_equals = true,
+        default_value_t,
+        hide_default_value = true
+    )]
+    dry_run: DryRun,
     /// Send also what this program thinks is wrong.
     #[arg(long)]
     skip_validation: bool,
@@ -67,11 +74,20 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         let Some(object) = objects.get(number) else {
             continue;
         };
-        let wait_for_kind = defined && !flags.dry_run;
-        let (force, dry_run) = (flags.force_conflicts, flags.dry_run);
-        match session.apply(object, &namespace, force, dry_run, wait_for_kind) {
+        let wait_for_kind = defined && flags.dry_run == DryRun::None;
+        let applied = match flags.dry_run {
+            DryRun::Client => session.would_apply(object, &namespace),
+            dry_run => session.apply(
+                object,
+                &namespace,
+                flags.force_conflicts,
+                dry_run == DryRun::Server,
+                wait_for_kind,
+            ),
+        };
+        match applied {
             Ok(applied) => {
-                let suffix = if dry_run { " (dry run)" } else { "" };
+                let suffix = flags.dry_run.suffix();
                 let what = object_name_in(object, &namespace);
                 print(&format!("{what} {}{suffix}\n", applied.word()))?;
                 if let Some(text) = later::waits(object, &classes) {

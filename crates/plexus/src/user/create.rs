@@ -1,7 +1,7 @@
 //! `plexus create network`.
 
 use super::server::ServerFlags;
-use super::{Structured, print, structured};
+use super::{DryRun, Structured, print, structured};
 use crate::value;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -47,7 +47,7 @@ pub(crate) struct Flags {
     #[arg(long)]
     no_source_check: bool,
     /// Whose pods may use it: All, Same, or labels of namespaces such as team=a.
-    #[arg(long = "for", value_name = "NAMESPACES")]
+    #[arg(long = "allowed-namespaces", value_name = "NAMESPACES")]
     allowed: Option<String>,
     /// Its identity; default: the object's UID.
     #[arg(long)]
@@ -55,9 +55,16 @@ pub(crate) struct Flags {
     /// Options of the provider, as JSON.
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
-    /// Show the object, and make nothing; no server is asked.
-    #[arg(long)]
-    dry_run: bool,
+    /// Make nothing: `client` asks no server, `server` lets it check everything. `-o yaml` shows the object.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        require_equals = true,
+        default_value_t,
+        hide_default_value = true
+    )]
+    dry_run: DryRun,
     /// The object in that form.
     #[arg(short, long, value_enum)]
     output: Option<Structured>,
@@ -68,8 +75,8 @@ pub(crate) struct Flags {
 pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
     let What::Network(flags) = what;
     let session = match flags.dry_run {
-        true => None,
-        false => Some(flags.server.session()?),
+        DryRun::Client => None,
+        DryRun::None | DryRun::Server => Some(flags.server.session()?),
     };
     let (namespace, name) = match &session {
         Some(session) => flags.server.namespace_and_name(session, &flags.name)?,
@@ -95,12 +102,11 @@ pub(super) fn run(what: &What) -> anyhow::Result<ExitCode> {
     })
     .map_err(|problems| anyhow!("this is no network: {problems}"))?;
     let made = match &session {
-        Some(session) => session.create(&object, &namespace, false)?,
+        Some(session) => session.create(&object, &namespace, flags.dry_run == DryRun::Server)?,
         None => object,
     };
-    let form = flags.output.or(flags.dry_run.then_some(Structured::Yaml));
-    let text = || format!("{} created\n", object_name(&made));
-    print(&structured(form, || made.clone(), text))?;
+    let text = || format!("{} created{}\n", object_name(&made), flags.dry_run.suffix());
+    print(&structured(flags.output, || made.clone(), text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -32,9 +32,12 @@ pub(crate) struct Flags {
     /// What is not there is no failure.
     #[arg(long)]
     ignore_not_found: bool,
-    /// Seconds to wait until an object is gone.
-    #[arg(long, default_value_t = 30, value_parser = crate::value::number::<0, 3600>)]
-    wait: u16,
+    /// Wait until the objects are gone.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    wait: bool,
+    /// How long to wait for each, such as 30s or 1m30s, at most 1h; it is a failure if it is not gone then.
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = crate::value::duration)]
+    timeout: Duration,
     #[command(flatten)]
     server: ServerFlags,
 }
@@ -43,18 +46,27 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let objects = named_objects(flags)?;
     let session = flags.server.session()?;
     let namespace = flags.server.namespace(&session);
-    let wait = Duration::from_secs(flags.wait.into());
+    let wait = flags.wait.then_some(flags.timeout);
     let mut well = true;
     for object in &objects {
         match session.delete(object, &namespace, wait) {
             Ok(Deleted::Gone) => {
                 print(&format!("{} deleted\n", object_name_in(object, &namespace)))?
             }
-            Ok(Deleted::Going(now)) => print(&format!(
+            Ok(Deleted::Going(now)) if !flags.wait => print(&format!(
                 "{} is being deleted{}\n",
                 object_name_in(object, &namespace),
                 held_by(&now)
             ))?,
+            Ok(Deleted::Going(now)) => {
+                well = false;
+                eprintln!(
+                    "plexus: {} is being deleted, and is not gone after {} s{}",
+                    object_name_in(object, &namespace),
+                    flags.timeout.as_secs_f64(),
+                    held_by(&now)
+                );
+            }
             Ok(Deleted::Absent) if flags.ignore_not_found => {}
             Ok(Deleted::Absent) => {
                 well = false;

@@ -18,17 +18,20 @@ use std::process::ExitCode;
 pub(crate) struct Flags {
     /// The kinds, comma-separated: networks, pods, blocks, nodes, attachments, nads, …
     #[arg(value_parser = KindWords(every_kind), hide_possible_values = true)]
-    kinds: String,
+    pub(super) kinds: String,
     /// Only these.
-    name: Vec<String>,
+    pub(super) name: Vec<String>,
     /// Only those with these labels: KEY=VALUE, …
     #[arg(short = 'l', long, value_name = "LABELS")]
-    selector: Option<String>,
+    pub(super) selector: Option<String>,
+    /// After the list, follow what changes: a row for each object that changed or was deleted.
+    #[arg(short, long)]
+    watch: bool,
     /// In another form.
     #[arg(short, long, value_enum)]
-    output: Option<Output>,
+    pub(super) output: Option<Output>,
     #[command(flatten)]
-    scope: ScopedFlags,
+    pub(super) scope: ScopedFlags,
 }
 
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
@@ -39,6 +42,9 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         let _ = flags.scope.server.written_place(name)?;
     }
     let session = flags.scope.server.session()?;
+    if flags.watch {
+        return super::watch::run(flags, &found, &session);
+    }
     let namespace = flags.scope.server.namespace(&session);
     let elsewhere = flags.name.iter().any(|name| name.contains('/'));
     let all = flags.scope.all_namespaces;
@@ -70,6 +76,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
         let options = TableOptions {
             wide: form == Form::Wide,
             namespaces: all || elsewhere,
+            watch: false,
         };
         print(&render(
             &table(kind, &chosen, &snapshot, options),
@@ -84,7 +91,7 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 /// What a kind's table shows beside its objects.
-fn beside(kind: &Kind) -> &'static [Need] {
+pub(super) fn beside(kind: &Kind) -> &'static [Need] {
     match kind.kind {
         "Pod" => &[Need::Records],
         "Network" => &[Need::Blocks, Need::Records],

@@ -14,6 +14,7 @@ mod plan;
 mod server;
 mod validate;
 mod version;
+mod watch;
 
 use crate::out::print;
 use clap::{Subcommand, ValueEnum};
@@ -114,6 +115,29 @@ pub(crate) enum Structured {
     Yaml,
 }
 
+/// `--dry-run`, as kubectl has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum DryRun {
+    /// Do it.
+    #[default]
+    None,
+    /// Change nothing, and send nothing to be changed.
+    Client,
+    /// Let the server check everything, and change nothing.
+    Server,
+}
+
+impl DryRun {
+    /// What follows the word for what was done.
+    fn suffix(self) -> &'static str {
+        match self {
+            DryRun::None => "",
+            DryRun::Client => " (dry run)",
+            DryRun::Server => " (server dry run)",
+        }
+    }
+}
+
 /// A value in that form, or else the text.
 fn structured(
     form: Option<Structured>,
@@ -150,11 +174,14 @@ mod tests {
     fn what_users_type() {
         Plexus::command().debug_assert();
         for line in [
-            "apply -f a.yaml -f - -n team-a --dry-run",
-            "create network blue --subnet 10.1.0.0/16 --snat --for Same --dry-run -o json",
-            "delete network blue green --wait 0",
+            "apply -f a.yaml -f - -n team-a --dry-run=server",
+            "apply -f a.yaml --dry-run=client",
+            "create network blue --subnet 10.1.0.0/16 --snat --allowed-namespaces Same --dry-run=client -o json",
+            "delete network blue green --wait=false",
+            "delete network blue --wait --timeout 1m",
             "delete -f a.yaml --ignore-not-found",
             "get networks -A -o wide",
+            "get pods -w -A",
             "get pods,networks web -n a -l app=web -o name",
             "describe pod team-a/web --cluster-name east",
             "diagnose network blue --kubeconfig x --context y -o yaml",
@@ -179,6 +206,10 @@ mod tests {
             "delete",
             "delete network",
             "delete network blue -f a.yaml",
+            "delete network blue --timeout 7",
+            "apply -f a.yaml --dry-run",
+            "create network blue --dry-run",
+            "create network blue --for Same",
             "describe pod",
             "diagnose pod",
             "plan -f a --mtu 5",

@@ -24,43 +24,66 @@ fn the_keeper_starts_again_what_dies() {
     }
     lab.ok(&["run", "two", "--node", "n2"]);
     lab.all_reach();
+    // What they have said is one log, whoever was killed between.
+    for (target, words) in [
+        ("server", "the embedded API is served"),
+        ("n1", "serving"),
+        ("keeper", ""),
+    ] {
+        let last = lab.ok(&["logs", target, "--tail", "1"]);
+        // It may have said more since.
+        let log = lab.ok(&["logs", target]);
+        assert!(log.matches(words).count() >= 2, "{target}: {log}");
+        assert!(log.contains(&last) && last.lines().count() == 1, "{last}");
+    }
+    let error = lab.fails(&["logs", "n9"]);
+    assert!(error.contains("has no node n9"), "{error}");
+    let labs: Value = serde_json::from_str(&lab.ok(&["list", "-o", "json"])).unwrap();
+    let is_ours = |one: &&Value| one["lab"] == lab.name();
+    let ours = labs.as_array().unwrap().iter().find(is_ours).unwrap();
+    assert_eq!(ours["nodes"], 2, "{labs}");
+    assert!(
+        lab.ok(&["list"])
+            .lines()
+            .any(|line| line.starts_with(lab.name()))
+    );
 
     // An agent that is held stays dead, until it is released.
-    lab.ok(&["kill-agent", "n2", "--hold"]);
+    lab.ok(&["kill", "n2", "--hold"]);
     // Held already, and no failure: that it does not run is what was asked for.
-    let again = lab.ok(&["kill-agent", "n2", "--hold"]);
+    let again = lab.ok(&["kill", "n2", "--hold"]);
     assert_eq!(again, "agent of n2 is held: it did not run\n");
-    let nobody = lab.run(&["kill-agent", "n2"]);
+    let nobody = lab.run(&["kill", "n2"]);
     let error = String::from_utf8_lossy(&nobody.stderr).into_owned();
     assert!(error.contains("n2-agent does not run"), "{error}");
     assert_eq!(nobody.status.code(), Some(3), "a code of its own");
     lab.eventually("it is seen dead", || {
         lab.pid("/nodes/1/agent/pid").is_none()
     });
-    let error = lab.fails(&["kill-agent", "n2"]);
+    let error = lab.fails(&["kill", "n2"]);
     assert!(error.contains("does not run"), "{error}");
     lab.eventually("it is said how it is started", || {
         let status = String::from_utf8_lossy(&lab.run(&["status"]).stdout).into_owned();
-        status.contains("start-agent n2`")
+        status.contains("start n2`")
     });
-    lab.ok(&["start-agent", "n2"]);
+    lab.ok(&["start", "n2"]);
     lab.ok(&["status"]);
 
     // The controller too; and `up` releases it as well.
     let pid = lab.pid("/controller/pid");
-    let killed = lab.ok(&["kill-controller", "--hold"]);
+    let killed = lab.ok(&["kill", "controller", "--hold"]);
     assert_eq!(
         killed,
         format!("controller killed (process {})\n", pid.unwrap())
     );
     lab.eventually("it is seen dead", || lab.pid("/controller/pid").is_none());
-    lab.ok(&["start-controller"]);
+    lab.ok(&["start", "controller"]);
     lab.ok(&["status"]);
-    lab.ok(&["kill-controller", "--hold"]);
+    lab.ok(&["kill", "controller", "--hold"]);
     lab.ok(&["up"]);
     lab.ok(&["status"]);
     let pid = lab.pid("/controller/pid");
-    lab.ok(&["kill-controller"]);
+    lab.ok(&["kill", "controller"]);
     lab.eventually("it is another one", || {
         let now = lab.pid("/controller/pid");
         now.is_some_and(|now| Some(now) != pid) && lab.run(&["status"]).status.success()

@@ -49,7 +49,7 @@ fn a_removal_that_was_cut_short_is_finished() {
     let lab = Lab::up('c', 2);
     lab.ok(&["run", "goes", "--node", "n2"]);
     // The keeper cannot delete the Node, and dies; so does whoever waits for it.
-    lab.ok(&["kill-server", "--hold"]);
+    lab.ok(&["kill", "server", "--hold"]);
     let mut removing = lab.command(&["remove-node", "n2"]).spawn().unwrap();
     lab.eventually("the lab has a node less", || {
         let spec = std::fs::read_to_string(lab.file("lab.json")).unwrap_or_default();

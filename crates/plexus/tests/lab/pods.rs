@@ -36,7 +36,7 @@ fn members_reach_each_other_and_nobody_else_does() {
     assert!(error.contains("is another one"), "{error}");
 
     lab.all_reach();
-    let matrix: Value = serde_json::from_str(&lab.ok(&["ping", "--all", "-o", "json"])).unwrap();
+    let matrix: Value = serde_json::from_str(&lab.ok(&["ping", "-o", "json"])).unwrap();
     let cells = matrix["cells"].as_array().unwrap();
     // Four pods with 4 + 4 + 3 + 3 addresses, each pinged by the three others.
     assert_eq!(cells.len(), 42, "{matrix:#}");
@@ -50,7 +50,7 @@ fn members_reach_each_other_and_nobody_else_does() {
         (30, 12),
         "{matrix:#}"
     );
-    let text = lab.ok(&["ping", "--all"]);
+    let text = lab.ok(&["ping"]);
     assert!(text.ends_with("42 judged: all as expected\n"), "{text}");
 
     let listed = lab.ok(&["exec", "b1", "--", "ip", "-br", "addr", "show", "net1"]);
@@ -68,8 +68,8 @@ fn members_reach_each_other_and_nobody_else_does() {
     assert!(route.contains("dev eth0 src 10.200.0.2"), "{route}");
     assert!(reaches_api(&lab, "n2"));
     // A wire that is cut is a cell that differs, and a failure.
-    lab.ok(&["partition", "n2"]);
-    let cut = lab.run(&["ping", "--all"]);
+    lab.ok(&["cut", "n2"]);
+    let cut = lab.run(&["ping"]);
     assert_eq!(cut.status.code(), Some(1));
     let text = String::from_utf8_lossy(&cut.stdout).into_owned();
     assert!(
@@ -79,7 +79,7 @@ fn members_reach_each_other_and_nobody_else_does() {
     let error = lab.fails(&["status"]);
     assert_eq!(error, "", "the table says it");
     pods_come_and_go_on_a_node_that_is_cut_off(&lab);
-    lab.ok(&["partition", "n2", "--heal"]);
+    lab.ok(&["heal", "n2"]);
     lab.eventually("the records are true again", || {
         (recorded(&lab, "late"), recorded(&lab, "b2")) == (2, 0)
     });
@@ -129,7 +129,7 @@ fn a_pod_without_a_network_that_it_asks_for_does_not_start() {
     );
     let pod = lab.get(&["pod", "web"]);
     assert_eq!(pod["status"]["phase"], "Pending", "{pod:#}");
-    let ping = lab.run(&["ping", "--all"]);
+    let ping = lab.run(&["ping"]);
     let text = String::from_utf8_lossy(&ping.stdout).into_owned();
     assert!(
         !ping.status.success() && text.contains("! web: it has no sandbox"),

@@ -33,7 +33,7 @@ fn the_commands_work_as_written() {
         };
         // What is applied takes effect a moment later; a person is no faster. After kills it is shown that
         // not all is well.
-        let shows_faults = command.contains("kill-agent");
+        let shows_faults = command.contains("lab kill");
         let mut last = run();
         if !last.status.success() && !shows_faults {
             lab.eventually(command, || {

@@ -366,7 +366,7 @@ fn router_and_port_of_nobody(lab: &Lab) {
         says(&report, "leaks.routers", "warn", ROUTER)
             && says(&report, "leaks.ports", "warn", "30999 to 10.99.99.99:80")
     });
-    lab.ok(&["kill-agent", "n1"]);
+    lab.ok(&["kill", "n1"]);
     lab.eventually("the next agent takes both away", || {
         let report = doctor(lab, &[]);
         says(&report, "leaks.routers", "pass", "each with a Network")
@@ -471,7 +471,7 @@ fn sockets(lab: &Lab) {
     assert!(mode("666").success());
     finds(&doctor(lab, &[]), "agent.socket", "warn", "open to others");
     assert!(mode("600").success());
-    lab.ok(&["kill-agent", "n1", "--hold"]);
+    lab.ok(&["kill", "n1", "--hold"]);
     let report = doctor(lab, &[]);
     finds(&report, "agent.ready", "fail", "an agent has died");
     finds(&report, "leaks", "warn", "start the agent");
@@ -480,7 +480,7 @@ fn sockets(lab: &Lab) {
         let report = doctor(lab, &[]);
         says(&report, "agent.queue", "warn", "wait for the agent")
     });
-    lab.ok(&["start-agent", "n1"]);
+    lab.ok(&["start", "n1"]);
     lab.eventually("all is well again", || {
         let report = doctor(lab, &[]);
         let passes = |name| check(&report, name).is_some_and(|found| found.0 == "pass");

@@ -141,7 +141,7 @@ fn objects_are_applied_shown_and_deleted() {
     // A network in use goes after its pods.
     let going = ok(
         &lab,
-        &["delete", "network", "-n", "team-a", "blue", "--wait", "0"],
+        &["delete", "network", "-n", "team-a", "blue", "--wait=false"],
     );
     assert!(going.contains("is being deleted"), "{going}");
     lab.eventually("the reason is said", || {
@@ -402,7 +402,7 @@ fn terminals(lab: &Lab) {
         "diagnose pod team-a/web",
         "diagnose network team-a/blue",
         "lab status",
-        "lab ping --all",
+        "lab ping",
     ] {
         let text = listed(&on_terminal(80, words, ""));
         // The matrix is words in columns.

@@ -46,7 +46,7 @@ fn pods_come_and_go_while_the_api_is_away() {
     }
     // One goes as the API does.
     lab.end_pod("p5", 30);
-    lab.ok(&["kill-server", "--hold"]);
+    lab.ok(&["kill", "server", "--hold"]);
     let start = Instant::now();
     let (mut again, mut own) = (0, 0);
     while start.elapsed() < OUTAGE {
@@ -76,7 +76,7 @@ fn pods_come_and_go_while_the_api_is_away() {
         "it was away"
     );
 
-    lab.ok(&["start-server"]);
+    lab.ok(&["start", "server"]);
     lab.eventually("the pod that was going is gone", || lab.pod("p5").is_null());
     lab.all_is_true();
     lab.all_reach();

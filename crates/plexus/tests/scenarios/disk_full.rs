@@ -15,7 +15,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Gives the server's directory a file system of its own, of 16 MiB. It goes with the lab.
 fn small_disk(lab: &Lab) -> String {
     let dir = lab.file("server");
-    lab.ok(&["kill-server", "--hold"]);
+    lab.ok(&["kill", "server", "--hold"]);
     let aside = lab.file("server.aside");
     run("cp", &["-a", &dir, &aside]);
     run(
@@ -24,7 +24,7 @@ fn small_disk(lab: &Lab) -> String {
     );
     run("cp", &["-a", &format!("{aside}/."), &dir]);
     run("rm", &["-r", &aside]);
-    lab.ok(&["start-server"]);
+    lab.ok(&["start", "server"]);
     dir
 }
 

@@ -88,7 +88,7 @@ fn a_part_has_one_owner_whoever_dies_at_whatever_step() {
         lab.make_pod(&format!("b{number}"), "n3", &network);
         for (node, agent) in faulty {
             agent.dies();
-            lab.ok(&["start-agent", node]);
+            lab.ok(&["start", node]);
         }
         lab.ready_pod(&format!("b{number}"));
         // Both go on issuing from what is theirs.
@@ -109,7 +109,7 @@ fn a_giver_that_comes_back_without_the_api_knows_what_it_gave() {
     for sandbox in own {
         sandbox.end().unwrap();
     }
-    lab.ok(&["start-server"]);
+    lab.ok(&["start", "server"]);
     lab.all_is_true();
 }
 
@@ -132,9 +132,9 @@ fn comes_back<'a>(lab: &'a Lab, meanwhile: impl Fn(&Journal)) -> Vec<Sandbox<'a>
     agent.dies();
     lab.ready_pod("asker");
     lab.pod_on("asker-2", "n3", &network);
-    lab.ok(&["kill-server", "--hold"]);
+    lab.ok(&["kill", "server", "--hold"]);
     meanwhile(&Journal::at(lab.file("n1/state/journal.db").as_ref()));
-    lab.ok(&["start-agent", "n1"]);
+    lab.ok(&["start", "n1"]);
     let mut own = Vec::new();
     let refused = (0..16).find_map(|number| {
         let sandbox = Sandbox::new(lab, "n1", &format!("own{number}"), &network);

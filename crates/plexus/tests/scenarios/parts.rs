@@ -43,7 +43,7 @@ impl Lab {
         killed.unwrap().status.success()
     }
 
-    /// Replaces a node's agent by one with further variables. The keeper starts none until `start-agent`.
+    /// Replaces a node's agent by one with further variables. The keeper starts none until `start`.
     #[track_caller]
     pub(crate) fn agent_with(&self, node: &str, variables: &[(&str, &str)]) -> Agent {
         let pointer = format!("/nodes/{node}/pid");
@@ -65,7 +65,7 @@ impl Lab {
             .find_map(|entry| entry.strip_prefix("PLEXUS_LAB_PART="));
         let log = self.file(&format!("log/{node}-agent.log"));
         let log = || fs::OpenOptions::new().append(true).open(&log).unwrap();
-        self.ok(&["kill-agent", node, "--hold"]);
+        self.ok(&["kill", node, "--hold"]);
         let mut command = Command::new("nsenter");
         // What the test was told is not the agent's, but the mistake that it is to make.
         for (name, _) in std::env::vars() {
@@ -100,7 +100,7 @@ impl Lab {
 }
 
 impl Agent {
-    /// Waits until it has died of its fault. The keeper is not told: see `start-agent`.
+    /// Waits until it has died of its fault. The keeper is not told: see `start`.
     #[track_caller]
     pub(crate) fn dies(mut self) {
         let mut ended = None;

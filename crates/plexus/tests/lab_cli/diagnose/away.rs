@@ -20,11 +20,11 @@ pub(super) const LEADS_TO: &[Reason] = &[
 fn agents_nodes_and_servers_that_are_away() {
     let faulty = FaultyLab::up('y', 2, LEADS_TO);
     let lab = &faulty.lab;
-    lab.ok(&["kill-agent", "n2", "--hold"]);
+    lab.ok(&["kill", "n2", "--hold"]);
     faulty.pod("waits", "n2", NETWORKS, "");
     faulty.comes_to(&["pod", "waits"], Reason::AgentAway, "waits");
     faulty.comes_to(&["pod", "waits"], Reason::NodeNotReady, "waits");
-    lab.ok(&["start-agent", "n2"]);
+    lab.ok(&["start", "n2"]);
     faulty.comes_to(&["pod", "waits"], Reason::Attached, "ok");
 
     left(&faulty);
@@ -49,7 +49,7 @@ fn left(faulty: &FaultyLab) {
     let lab = &faulty.lab;
     faulty.pod("left", "n2", NETWORKS, "");
     faulty.comes_to(&["pod", "left"], Reason::Attached, "ok");
-    lab.ok(&["kill-agent", "n2", "--hold"]);
+    lab.ok(&["kill", "n2", "--hold"]);
     lab.delete_pod("left", 0);
     faulty.comes_to(&["pod", "left"], Reason::Going, "waits");
     let described = ok(lab, &["describe", "pod", "left"]);
@@ -57,7 +57,7 @@ fn left(faulty: &FaultyLab) {
         described.starts_with("Pod default/left\n") && described.contains("eth0: Attached"),
         "{described}"
     );
-    lab.ok(&["start-agent", "n2"]);
+    lab.ok(&["start", "n2"]);
     lab.eventually("its record goes", || {
         let output = plexus(lab, &["describe", "pod", "left"]);
         output.error.contains("there is no Pod default/left")
@@ -71,23 +71,23 @@ fn asking(faulty: &FaultyLab) {
     faulty.network("small", one_block);
     faulty.pod("owner", "n1", NETWORKS, "small");
     faulty.comes_to(&["pod", "owner"], Reason::Attached, "ok");
-    lab.ok(&["kill-agent", "n1", "--hold"]);
+    lab.ok(&["kill", "n1", "--hold"]);
     faulty.pod("asker", "n2", NETWORKS, "small");
     let output = faulty.comes_to(&["network", "small"], Reason::Asking, "waits");
     assert!(
         output.to_string().contains("n2 asks other nodes"),
         "{output:#}"
     );
-    lab.ok(&["start-agent", "n1"]);
+    lab.ok(&["start", "n1"]);
     faulty.comes_to(&["pod", "asker"], Reason::Attached, "ok");
 }
 
 /// A node that does not reach the API makes pods' networks all the same, and cannot say so.
 fn cut_off(faulty: &FaultyLab) {
-    faulty.lab.ok(&["partition", "n2"]);
+    faulty.lab.ok(&["cut", "n2"]);
     faulty.pod("unrecorded", "n2", NETWORKS, "");
     faulty.comes_to(&["pod", "unrecorded"], Reason::NoRecord, "waits");
-    faulty.lab.ok(&["partition", "n2", "--heal"]);
+    faulty.lab.ok(&["heal", "n2"]);
     faulty.comes_to(&["pod", "unrecorded"], Reason::Attached, "ok");
 }
 

@@ -83,7 +83,7 @@ fn definitions(faulty: &FaultyLab) {
 }
 
 fn without_a_controller(faulty: &FaultyLab) {
-    faulty.lab.ok(&["kill-controller", "--hold"]);
+    faulty.lab.ok(&["kill", "controller", "--hold"]);
     faulty.network("new", "{subnets: {a: {cidr: 10.66.0.0/24}}}");
     let initializing = Reason::NetworkInitializing;
     faulty.comes_to(&["network", "new"], initializing, "waits");
@@ -96,7 +96,7 @@ fn without_a_controller(faulty: &FaultyLab) {
     faulty.pod("before", "n1", NADS, "unmade");
     faulty.comes_to(&["pod", "before"], without, "wrong");
     // Both start by themselves when there is one.
-    faulty.lab.ok(&["start-controller"]);
+    faulty.lab.ok(&["start", "controller"]);
     for pod in ["early", "before"] {
         faulty.comes_to(&["pod", pod], Reason::Attached, "ok");
     }

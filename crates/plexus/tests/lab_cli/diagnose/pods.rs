@@ -90,7 +90,7 @@ fn what_pods_ask_for_and_cannot_have() {
     let create = ["create", "network", "nosuch", "--subnet", "10.7.0.0/24"];
     ok(lab, &create);
     faulty.comes_to(&["pod", "missing"], Reason::Attached, "ok");
-    let output = plexus(lab, &["delete", "network", "nosuch", "--wait", "0"]);
+    let output = plexus(lab, &["delete", "network", "nosuch", "--wait=false"]);
     assert_eq!(output.code, Some(0), "{output:#?}");
     let terminating = Reason::NetworkTerminating;
     faulty.comes_to(&["network", "nosuch"], terminating, "waits");

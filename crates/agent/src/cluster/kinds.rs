@@ -253,7 +253,9 @@ impl Kind for Blocks {
         shared.donations.changed();
     }
     fn trim(wire: &mut BlockWire) {
+        let made = wire.metadata.creation_timestamp.take();
         cached::trim(wire.meta_mut(), true);
+        wire.metadata.creation_timestamp = made;
     }
 }
 

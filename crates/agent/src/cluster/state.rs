@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::cni::Routing;
 use plexus_api::objects::{BlockSpec, DonatedPart};
-use plexus_core::fabric::{FabricNode, OwnedBlock};
+use plexus_core::fabric::{ClaimAge, FabricNode, OwnedBlock};
 use plexus_core::ipam::{EnclosingBlock, enclosing_block, given_within};
 use plexus_core::resolve::{CLUSTER_DEFAULT, NadObject, NetworkObject};
 use std::collections::{BTreeMap, VecDeque};
@@ -269,7 +269,8 @@ impl State {
         pod.filter(|pod| pod.is(uid))
     }
 
-    /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks.
+    /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks. A block gets no new route
+    /// while no new pod may use its network: what the controller has not said must not open a node.
     pub(super) fn fabric(&self, pod_cidrs: bool) -> Fabric {
         let mut fabric = Fabric::default();
         for (name, node) in &self.nodes.objects {
@@ -281,6 +282,8 @@ impl State {
                     node: name.clone(),
                     whole: true,
                     given: Vec::new(),
+                    claimed: ClaimAge::ControlPlane,
+                    no_route: None,
                 }));
             }
             fabric.nodes.push(FabricNode {
@@ -307,6 +310,8 @@ impl State {
                 node: block.spec.node.clone(),
                 whole: whole == block.spec.cidr,
                 given: block.given.clone(),
+                claimed: block.made.map_or(ClaimAge::Unknown, ClaimAge::Made),
+                no_route: network.unusable.clone(),
             };
             match network.spec.provider_kind().map(|kind| kind.routing) {
                 Some(Routing::Node) => fabric.routed.push(owned),
@@ -324,6 +329,10 @@ impl State {
 pub(super) fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
+
+#[cfg(test)]
+#[path = "fabric_tests.rs"]
+mod fabric_tests;
 
 #[cfg(test)]
 mod tests {

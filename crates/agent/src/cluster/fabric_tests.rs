@@ -1,0 +1,92 @@
+//! Which blocks may get routes, by what objects say.
+
+use super::*;
+use plexus_core::fabric::{ExistingRoutes, block_routes, own};
+use serde_json::{Value, json};
+
+/// Nodes `n1` and `n2`, and what users and controller write.
+#[derive(Default)]
+struct Cluster(State);
+
+impl Cluster {
+    fn new() -> Self {
+        let mut state = State::default();
+        for (name, address) in [("n1", "192.0.2.1"), ("n2", "192.0.2.2")] {
+            let node = NodeFacts {
+                uid: name.to_owned(),
+                pod_cidrs: Vec::new(),
+                addresses: vec![address.parse().unwrap()],
+            };
+            state.nodes.put(name, Arc::new(node));
+        }
+        Self(state)
+    }
+
+    /// A `routed` Network, and a Block of it on each node.
+    fn network(&mut self, name: &str, cidr: &str, blocks: [&str; 2], status: &Value) {
+        let wire = json!({"metadata": {"namespace": "a", "name": name, "uid": name}, "status": status,
+            "spec": {"provider": "routed", "subnets": {"a": {"cidr": cidr}}}});
+        let network = cached::network(&serde_json::from_value(wire).unwrap()).unwrap();
+        self.0.networks.put(&key("a", name), Arc::new(network));
+        for (cidr, node) in blocks.into_iter().zip(["n1", "n2"]) {
+            let wire = json!({"metadata": {"name": format!("{name}-{node}"), "uid": node,
+                    "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"network": {"namespace": "a", "name": name, "uid": name}, "cidr": cidr,
+                    "node": node, "nodeUID": node}});
+            let block = cached::block(&serde_json::from_value(wire).unwrap()).unwrap();
+            let name = BlockSpec::name(name, &block.spec.cidr);
+            self.0.blocks.put(&name, Arc::new(block));
+        }
+    }
+
+    /// Routes of `n1` to blocks of `n2`, and what it keeps for itself.
+    fn routes(&self, existing: &ExistingRoutes) -> Vec<String> {
+        let fabric = self.0.fabric(false);
+        let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, existing);
+        let routes = routes.iter().map(|route| route.dst.to_string());
+        let own = own("n1", &fabric.routed, existing).into_iter();
+        routes.chain(own.map(|own| own.to_string())).collect()
+    }
+}
+
+const BLOCKS: [&str; 2] = ["10.1.0.0/26", "10.1.0.64/26"];
+
+#[test]
+fn a_new_route_needs_an_active_network_and_those_that_are_there_stay() {
+    let mut existing = ExistingRoutes::default();
+    for status in [
+        json!({}),
+        json!({"phase": "Initializing"}),
+        json!({"phase": "Pending"}),
+        json!({"phase": "Failed"}),
+        json!({"phase": "Terminating"}),
+        json!({"phase": "Later"}),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.network("blue", "10.1.0.0/16", BLOCKS, &status);
+        assert!(cluster.routes(&existing).is_empty(), "{status}");
+    }
+    let mut cluster = Cluster::new();
+    cluster.network("blue", "10.1.0.0/16", BLOCKS, &json!({"phase": "Active"}));
+    assert_eq!(cluster.routes(&existing), ["10.1.0.64/26", "10.1.0.0/26"]);
+
+    // Its status is lost, by a restored API server for example; and it gets a block more.
+    let fabric = cluster.0.fabric(false);
+    let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, &existing);
+    existing.to_blocks = routes.into_iter().collect();
+    existing.own = own("n1", &fabric.routed, &existing).into_iter().collect();
+    for status in [json!({}), json!({"phase": "Terminating"})] {
+        let more = ["10.1.1.0/26", "10.1.1.64/26"];
+        cluster.network("blue", "10.1.0.0/16", more, &status);
+        assert_eq!(cluster.routes(&existing), ["10.1.0.64/26", "10.1.0.0/26"]);
+    }
+}
+
+#[test]
+fn blocks_are_as_old_as_the_api_server_says() {
+    let mut cluster = Cluster::new();
+    cluster.network("blue", "10.1.0.0/16", BLOCKS, &json!({"phase": "Active"}));
+    let fabric = cluster.0.fabric(false);
+    let second = ClaimAge::Made(1_767_225_600);
+    assert!(fabric.routed.iter().all(|block| block.claimed == second));
+}

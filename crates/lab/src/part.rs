@@ -133,7 +133,16 @@ fn controller<'w>(words: &'w mut CommandLine, layout: &Layout, spec: &Spec) -> &
         .flag("own-subnets", &list(&spec.subnets))
         .flag("node-grace", &spec.node_grace.to_string())
         .flag("health-address", CONTROLLER_HEALTH)
-        .flag("config", "/dev/null")
+        .flag("config", "/dev/null");
+    allowed_subnets(words, spec)
+}
+
+/// What networks may have, as controller and agents are told.
+fn allowed_subnets<'w>(words: &'w mut CommandLine, spec: &Spec) -> &'w mut CommandLine {
+    match &spec.allowed_subnets {
+        Some(ranges) => words.flag("allowed-subnets", &list(ranges)),
+        None => words,
+    }
 }
 
 fn agent<'w>(
@@ -157,6 +166,7 @@ fn agent<'w>(
         .flag("node-ip", &list(&addresses))
         .flag("query-address", AGENT_QUERIES)
         .flag("config", "/dev/null");
+    allowed_subnets(words, spec);
     if let Some(delegates) = &spec.programs.delegates {
         words.path("delegate-bin-dir", delegates);
     }

@@ -39,9 +39,13 @@ impl Cluster {
         }
     }
 
+    fn fabric(&self) -> Fabric {
+        self.0.fabric(false, &AllowedSubnets::default())
+    }
+
     /// Routes of `n1` to blocks of `n2`, and what it keeps for itself.
     fn routes(&self, existing: &ExistingRoutes) -> Vec<String> {
-        let fabric = self.0.fabric(false);
+        let fabric = self.fabric();
         let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, existing);
         let routes = routes.iter().map(|route| route.dst.to_string());
         let own = own("n1", &fabric.routed, existing).into_iter();
@@ -71,7 +75,7 @@ fn a_new_route_needs_an_active_network_and_those_that_are_there_stay() {
     assert_eq!(cluster.routes(&existing), ["10.1.0.64/26", "10.1.0.0/26"]);
 
     // Its status is lost, by a restored API server for example; and it gets a block more.
-    let fabric = cluster.0.fabric(false);
+    let fabric = cluster.fabric();
     let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, &existing);
     existing.to_blocks = routes.into_iter().collect();
     existing.own = own("n1", &fabric.routed, &existing).into_iter().collect();
@@ -86,7 +90,23 @@ fn a_new_route_needs_an_active_network_and_those_that_are_there_stay() {
 fn blocks_are_as_old_as_the_api_server_says() {
     let mut cluster = Cluster::new();
     cluster.network("blue", "10.1.0.0/16", BLOCKS, &json!({"phase": "Active"}));
-    let fabric = cluster.0.fabric(false);
+    let fabric = cluster.fabric();
     let second = ClaimAge::Made(1_767_225_600);
     assert!(fabric.routed.iter().all(|block| block.claimed == second));
+}
+
+/// Whoever writes a status can make it Active; its routes are made by nodes.
+#[test]
+fn an_active_network_outside_of_what_is_allowed_gets_no_route() {
+    let blocks = ["8.8.8.0/26", "8.8.8.64/26"];
+    let active = json!({"phase": "Active"});
+    let mut cluster = Cluster::new();
+    cluster.network("theirs", "8.8.8.0/24", blocks, &active);
+    assert!(cluster.routes(&ExistingRoutes::default()).is_empty());
+    // The administrator lets it: and it gets them.
+    let allowed = AllowedSubnets::new(vec!["8.8.8.0/24".parse().unwrap()]);
+    let fabric = cluster.0.fabric(false, &allowed);
+    let none = ExistingRoutes::default();
+    let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, &none);
+    assert_eq!(routes.len(), 1, "{routes:?}");
 }

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::cni::Routing;
 use plexus_api::objects::{BlockSpec, DonatedPart};
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::fabric::{ClaimAge, FabricNode, OwnedBlock};
 use plexus_core::ipam::{EnclosingBlock, enclosing_block, given_within};
 use plexus_core::resolve::{CLUSTER_DEFAULT, NadObject, NetworkObject};
@@ -271,7 +272,7 @@ impl State {
 
     /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks. A block gets no new route
     /// while no new pod may use its network: what the controller has not said must not open a node.
-    pub(super) fn fabric(&self, pod_cidrs: bool) -> Fabric {
+    pub(super) fn fabric(&self, pod_cidrs: bool, allowed: &AllowedSubnets) -> Fabric {
         let mut fabric = Fabric::default();
         for (name, node) in &self.nodes.objects {
             if pod_cidrs {
@@ -292,15 +293,20 @@ impl State {
             });
         }
         let networks = self.networks.objects.values();
-        let networks: BTreeMap<&str, &NetworkObject> = networks
-            .map(|network| (network.uid.as_str(), network.as_ref()))
+        let networks: BTreeMap<&str, (&NetworkObject, Option<String>)> = networks
+            .map(|network| {
+                (
+                    network.uid.as_str(),
+                    (network.as_ref(), no_route(network, allowed)),
+                )
+            })
             .collect();
         for block in self.blocks.objects.values() {
             let network = networks.get(block.spec.network.uuid.as_str());
-            let Some((network, whole)) = network.and_then(|network| {
+            let Some((network, no_route, whole)) = network.and_then(|(network, no_route)| {
                 let (spec, earlier) = (&network.spec, &network.earlier_subnets);
                 let whole = spec.whole_block(earlier, &block.spec.cidr)?;
-                Some((network, whole))
+                Some((network, no_route, whole))
             }) else {
                 continue;
             };
@@ -311,10 +317,18 @@ impl State {
                 whole: whole == block.spec.cidr,
                 given: block.given.clone(),
                 claimed: block.made.map_or(ClaimAge::Unknown, ClaimAge::Made),
-                no_route: network.unusable.clone(),
+                no_route: no_route.clone(),
             };
             match network.spec.provider_kind().map(|kind| kind.routing) {
-                Some(Routing::Node) => fabric.routed.push(owned),
+                Some(Routing::Node) => {
+                    // It may be in a subnet that the network had before.
+                    let (namespace, name) = (&network.namespace, &network.name);
+                    let refused = || allowed.refusal(namespace, name, [block.spec.cidr]);
+                    fabric.routed.push(OwnedBlock {
+                        no_route: owned.no_route.clone().or_else(refused),
+                        ..owned
+                    });
+                }
                 Some(Routing::Router) => {
                     let blocks = fabric.overlay.entry(owned.uid.clone());
                     blocks.or_default().push(owned);
@@ -324,6 +338,19 @@ impl State {
         }
         fabric
     }
+}
+
+/// Why no new route may lead to a network's blocks: no new pod may use it, or this node does not let it have such routes,
+/// whatever its status says.
+fn no_route(network: &NetworkObject, allowed: &AllowedSubnets) -> Option<String> {
+    let kind = network.spec.provider_kind();
+    if kind.is_none_or(|kind| kind.routing != Routing::Node) {
+        return None;
+    }
+    network.unusable.clone().or_else(|| {
+        let subnets = network.spec.subnets.values().map(|subnet| subnet.cidr);
+        allowed.refusal(&network.namespace, &network.name, subnets)
+    })
 }
 
 pub(super) fn key(namespace: &str, name: &str) -> String {

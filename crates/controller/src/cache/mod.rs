@@ -366,7 +366,7 @@ impl Cache {
 }
 
 /// The prefixes that a network puts into the nodes' own routing tables.
-fn routed(net: &NetworkView) -> Vec<IpNet> {
+pub(crate) fn routed(net: &NetworkView) -> Vec<IpNet> {
     subnets_of(net, Routing::Node)
 }
 

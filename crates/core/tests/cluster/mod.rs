@@ -5,6 +5,7 @@ use plexus_api::cni::{
     Args, BlockIpam, BlockSubnet, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
     Provider, Routed,
 };
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::refusal::{Fault, Refusal};
 use plexus_core::resolve::{
@@ -35,6 +36,7 @@ impl Case {
         Settings {
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: nets(&json!(["10.244.0.0/16", "fd00:244::/48", "10.96.0.0/12"])),
+            allowed_subnets: AllowedSubnets::default(),
         }
     }
 

@@ -24,12 +24,13 @@ pub(crate) use paths::{PathFlags, Paths};
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
 use crate::server::{self, LISTEN, ServerOptions};
-use crate::value;
+use crate::value::{self, Cidrs};
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
 use kubeconfig::publish;
 use parts::Controller;
+use plexus_core::allowed_subnets::{AllowedSubnets, USUAL_RANGES};
 use plexus_kernel::Signals;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -56,6 +57,9 @@ pub(crate) struct Flags {
     /// 10.245.0.0/16 and fd00:245::/48.
     #[arg(long, value_delimiter = ',', num_args = 0.., value_parser = value::cidr)]
     own_subnets: Vec<IpNet>,
+    /// The ranges that the subnets of `routed` Networks must be in, comma-separated; nothing for none.
+    #[arg(long, default_value = USUAL_RANGES, value_parser = value::cidrs)]
+    allowed_subnets: Cidrs,
     /// Where the agent's queries are answered besides its socket, such as 127.0.0.1:9091.
     #[arg(long, value_parser = value::loopback)]
     query_address: Option<SocketAddr>,
@@ -146,6 +150,7 @@ fn machine(flags: &Flags, node: String) -> Machine {
             true => host::usual_subnets(),
             false => flags.own_subnets.clone(),
         },
+        allowed_subnets: AllowedSubnets::new(flags.allowed_subnets.0.clone()),
         shim: shim(flags),
         query_address: flags.query_address,
     }

@@ -40,6 +40,7 @@ pub use once::ReadOnce;
 pub use plexus_api::pod::ANNOTATIONS;
 pub use request::Named;
 
+use crate::allowed_subnets::AllowedSubnets;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
 use plexus_api::cni::{Body, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
@@ -125,6 +126,8 @@ pub struct Settings {
     pub cluster_name: String,
     /// Pod and service CIDRs: they stay on eth0 when the default route goes elsewhere.
     pub cluster_cidrs: Vec<IpNet>,
+    /// `--allowed-subnets`: what networks may put into the nodes' own routing tables.
+    pub allowed_subnets: AllowedSubnets,
 }
 
 /// Where an attachment came from; kept in the journal, so that records and answers can be made

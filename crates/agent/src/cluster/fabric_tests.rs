@@ -110,3 +110,50 @@ fn an_active_network_outside_of_what_is_allowed_gets_no_route() {
     let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, &none);
     assert_eq!(routes.len(), 1, "{routes:?}");
 }
+
+/// The prefix of a block need not contain it: that of its network does.
+#[test]
+fn a_network_around_an_address_of_the_cluster_gets_no_route() {
+    let active = json!({"phase": "Active"});
+    let none = ExistingRoutes::default();
+    let blue = || {
+        let mut cluster = Cluster::new();
+        cluster.network("blue", "10.1.0.0/16", BLOCKS, &active);
+        cluster
+    };
+    assert_eq!(blue().routes(&none).len(), 2);
+    let server: IpAddr = "10.1.200.7".parse().unwrap();
+
+    let mut reached = blue();
+    reached.0.api_server = vec![server];
+    assert!(reached.routes(&none).is_empty());
+
+    let mut listed = blue();
+    listed
+        .0
+        .api_servers
+        .put("default/kubernetes", Arc::new(vec![server]));
+    assert!(listed.routes(&none).is_empty());
+    let why = listed.0.taken_within(&"10.1.0.0/16".parse().unwrap());
+    assert!(
+        why.unwrap_or_default()
+            .contains("10.1.200.7 of the API server")
+    );
+
+    let mut node = blue();
+    let facts = NodeFacts {
+        uid: "n3".to_owned(),
+        pod_cidrs: Vec::new(),
+        addresses: vec![server],
+    };
+    node.0.nodes.put("n3", Arc::new(facts));
+    assert!(node.routes(&none).is_empty());
+    // Routes that are there stay: taking them away would cut pods off that nothing is wrong with.
+    let fabric = blue().fabric();
+    let (routes, _) = block_routes("n1", &fabric.nodes, &fabric.routed, &none);
+    let existing = ExistingRoutes {
+        to_blocks: routes.into_iter().collect(),
+        ..none
+    };
+    assert_eq!(reached.routes(&existing), ["10.1.0.64/26"]);
+}

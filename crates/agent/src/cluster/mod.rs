@@ -248,6 +248,10 @@ impl Objects for Cluster {
         let root = options.host_root.as_deref();
         crate::host::cluster_network::on_disk(&options.cni_conf_dir, root, name)
     }
+
+    fn taken_within(&self, net: &IpNet) -> Option<String> {
+        self.shared.state().taken_within(net)
+    }
 }
 
 impl BlockSource for Cluster {

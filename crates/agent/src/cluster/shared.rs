@@ -70,6 +70,7 @@ impl Shared {
         watch::load::<kinds::Blocks>(&shared);
         watch::load::<kinds::Nodes>(&shared);
         watch::load::<kinds::Namespaces>(&shared);
+        watch::load::<kinds::ApiServers>(&shared);
         shared
     }
 

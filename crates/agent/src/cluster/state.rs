@@ -138,6 +138,9 @@ pub(super) struct State {
     pub(super) nodes: Store<NodeFacts>,
     pub(super) namespaces: Store<BTreeMap<String, String>>,
     pub(super) records: Store<CachedRecord>,
+    pub(super) api_servers: Store<Vec<IpAddr>>,
+    /// Where this process reaches the API server.
+    pub(super) api_server: Vec<IpAddr>,
 }
 
 impl State {
@@ -270,6 +273,46 @@ impl State {
         pod.filter(|pod| pod.is(uid))
     }
 
+    /// An address within a prefix that no network may take: a Node's, or the API server's.
+    pub(super) fn taken_within(&self, net: &IpNet) -> Option<String> {
+        let within = |all: &[IpAddr]| all.iter().find(|address| net.contains(*address)).copied();
+        let mut nodes = self.nodes.objects.iter();
+        let of_node = |(name, node): (&String, &Arc<NodeFacts>)| {
+            let address = within(&node.addresses)?;
+            Some(format!("the address {address} of Node {name}"))
+        };
+        let mut servers = self.api_servers.objects.values();
+        let server = within(&self.api_server).or_else(|| servers.find_map(|all| within(all)));
+        let of_server = server.map(|address| format!("the address {address} of the API server"));
+        of_server.or_else(|| nodes.find_map(of_node))
+    }
+
+    /// Why a network may not have this in the node's routing table, whatever its status says.
+    fn refusal(
+        &self,
+        network: &NetworkObject,
+        net: IpNet,
+        allowed: &AllowedSubnets,
+    ) -> Option<String> {
+        let outside = allowed.refusal(&network.namespace, &network.name, [net]);
+        outside.or_else(|| {
+            let taken = self.taken_within(&net)?;
+            Some(format!("{} contains {taken}", net.trunc()))
+        })
+    }
+
+    /// Why no new route may lead to a network's blocks: no new pod may use it, or this node refuses it.
+    fn no_route(&self, network: &NetworkObject, allowed: &AllowedSubnets) -> Option<String> {
+        let kind = network.spec.provider_kind();
+        if kind.is_none_or(|kind| kind.routing != Routing::Node) {
+            return None;
+        }
+        network.unusable.clone().or_else(|| {
+            let mut subnets = network.spec.subnets.values();
+            subnets.find_map(|subnet| self.refusal(network, subnet.cidr, allowed))
+        })
+    }
+
     /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks. A block gets no new route
     /// while no new pod may use its network: what the controller has not said must not open a node.
     pub(super) fn fabric(&self, pod_cidrs: bool, allowed: &AllowedSubnets) -> Fabric {
@@ -295,39 +338,26 @@ impl State {
         let networks = self.networks.objects.values();
         let networks: BTreeMap<&str, (&NetworkObject, Option<String>)> = networks
             .map(|network| {
-                (
-                    network.uid.as_str(),
-                    (network.as_ref(), no_route(network, allowed)),
-                )
+                let no_route = self.no_route(network, allowed);
+                (network.uid.as_str(), (network.as_ref(), no_route))
             })
             .collect();
         for block in self.blocks.objects.values() {
-            let network = networks.get(block.spec.network.uuid.as_str());
-            let Some((network, no_route, whole)) = network.and_then(|(network, no_route)| {
-                let (spec, earlier) = (&network.spec, &network.earlier_subnets);
-                let whole = spec.whole_block(earlier, &block.spec.cidr)?;
-                Some((network, no_route, whole))
-            }) else {
+            let Some((network, no_route)) = networks.get(block.spec.network.uuid.as_str()) else {
                 continue;
             };
-            let owned = OwnedBlock {
-                uid: block.spec.network.uuid.clone(),
-                cidr: block.spec.cidr,
-                node: block.spec.node.clone(),
-                whole: whole == block.spec.cidr,
-                given: block.given.clone(),
-                claimed: block.made.map_or(ClaimAge::Unknown, ClaimAge::Made),
-                no_route: no_route.clone(),
+            let Some(mut owned) = owned_block(network, block) else {
+                continue;
             };
             match network.spec.provider_kind().map(|kind| kind.routing) {
                 Some(Routing::Node) => {
                     // It may be in a subnet that the network had before.
-                    let (namespace, name) = (&network.namespace, &network.name);
-                    let refused = || allowed.refusal(namespace, name, [block.spec.cidr]);
-                    fabric.routed.push(OwnedBlock {
-                        no_route: owned.no_route.clone().or_else(refused),
-                        ..owned
-                    });
+                    let mut subnets = network.spec.subnets.values();
+                    let earlier = !subnets.any(|subnet| subnet.cidr.contains(&owned.cidr));
+                    let refusal = || self.refusal(network, owned.cidr, allowed);
+                    let of_block = || earlier.then(refusal).flatten();
+                    owned.no_route = no_route.clone().or_else(of_block);
+                    fabric.routed.push(owned);
                 }
                 Some(Routing::Router) => {
                     let blocks = fabric.overlay.entry(owned.uid.clone());
@@ -340,16 +370,18 @@ impl State {
     }
 }
 
-/// Why no new route may lead to a network's blocks: no new pod may use it, or this node does not let it have such routes,
-/// whatever its status says.
-fn no_route(network: &NetworkObject, allowed: &AllowedSubnets) -> Option<String> {
-    let kind = network.spec.provider_kind();
-    if kind.is_none_or(|kind| kind.routing != Routing::Node) {
-        return None;
-    }
-    network.unusable.clone().or_else(|| {
-        let subnets = network.spec.subnets.values().map(|subnet| subnet.cidr);
-        allowed.refusal(&network.namespace, &network.name, subnets)
+/// A block as the fabric sees it; none if it is not the network's.
+fn owned_block(network: &NetworkObject, block: &CachedBlock) -> Option<OwnedBlock> {
+    let (spec, earlier) = (&network.spec, &network.earlier_subnets);
+    let whole = spec.whole_block(earlier, &block.spec.cidr)?;
+    Some(OwnedBlock {
+        uid: block.spec.network.uuid.clone(),
+        cidr: block.spec.cidr,
+        node: block.spec.node.clone(),
+        whole: whole == block.spec.cidr,
+        given: block.given.clone(),
+        claimed: block.made.map_or(ClaimAge::Unknown, ClaimAge::Made),
+        no_route: None,
     })
 }
 

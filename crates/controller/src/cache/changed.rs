@@ -1,8 +1,8 @@
 //! What follows from one change: the indexes are moved along, and the keys that it concerns named.
 
 use super::{
-    BlockView, Cache, Change, Index, Name, NetworkView, NodeView, RecordView, RequestView,
-    USAGE_DELAY, Work, enqueue_now, routed, subnets_of,
+    ApiServerView, BlockView, Cache, Change, Index, Name, NetworkView, NodeView, RecordView,
+    RequestView, ServiceCidrView, USAGE_DELAY, Work, enqueue_now, routed, subnets_of,
 };
 use crate::decide::conflict::AddressOwner;
 use crate::queue::Key;
@@ -146,6 +146,18 @@ impl Cache {
         );
         self.move_prefixes(AddressOwner::Node(node.clone()), &own(old), &own(new), work);
         enqueue_now(work, Key::Node(node.clone()));
+    }
+
+    pub(super) fn services_changed(&mut self, change: Change<ServiceCidrView>, work: &mut Work) {
+        let nets = |view: Option<ServiceCidrView>| view.map(|one| one.cidrs).unwrap_or_default();
+        let owner = AddressOwner::Services(change.name.name);
+        self.move_prefixes(owner, &nets(change.old), &nets(change.new), work);
+    }
+
+    pub(super) fn api_server_changed(&mut self, change: Change<ApiServerView>, work: &mut Work) {
+        let nets = |view: Option<ApiServerView>| view.map(|one| one.addresses).unwrap_or_default();
+        let owner = AddressOwner::ApiServer(Some(change.name.name));
+        self.move_prefixes(owner, &nets(change.old), &nets(change.new), work);
     }
 
     /// Replaces somebody's prefixes; the networks that overlap the old or the new are looked at.

@@ -11,8 +11,8 @@ mod views;
 pub(crate) use later::{Later, Waiting};
 pub(crate) use table::{Change, Table};
 pub(crate) use views::{
-    AnyNad, BlockView, Identity, NadView, Name, NetworkView, NodeView, PolicyView, RecordView,
-    RequestView, ServiceCidrView, View, name_of,
+    AnyNad, ApiServerView, BlockView, Identity, NadView, Name, NetworkView, NodeView, PolicyView,
+    RecordView, RequestView, ServiceCidrView, View, name_of,
 };
 
 use crate::decide::conflict::{AddressOwner, Age, Precedence, Rival, precedes};
@@ -27,6 +27,7 @@ use plexus_api::later::LaterKind;
 use plexus_api::objects::{BlockSpec, DonatedPart, NetworkSpec, Phase};
 use plexus_core::ipam::is_legal;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// What a watch reports about one kind.
@@ -38,6 +39,7 @@ pub(crate) enum Update {
     Record(Event<(Name, RecordView)>),
     Node(Event<(Name, NodeView)>),
     Services(Event<(Name, ServiceCidrView)>),
+    ApiServers(Event<(Name, ApiServerView)>),
     Policy(Event<(Name, PolicyView)>),
     Later(&'static LaterKind, Event<Waiting>),
 }
@@ -57,6 +59,7 @@ pub(crate) struct Cache {
     pub(crate) records: Table<RecordView>,
     pub(crate) nodes: Table<NodeView>,
     pub(crate) services: Table<ServiceCidrView>,
+    pub(crate) api_servers: Table<ApiServerView>,
     pub(crate) policies: Table<PolicyView>,
     pub(crate) later: Later,
     by_uid: BTreeMap<String, Name>,
@@ -88,6 +91,7 @@ impl Cache {
             ("PodAttachments", self.records.is_complete()),
             ("Nodes", self.nodes.is_complete()),
             ("ServiceCIDRs", self.services.is_complete()),
+            ("EndpointSlices", self.api_servers.is_complete()),
             ("NetworkPolicies", !policies || self.policies.is_complete()),
         ]
         .into_iter()
@@ -133,16 +137,12 @@ impl Cache {
             }
             Update::Services(event) => {
                 for change in self.services.feed(event) {
-                    let owner = AddressOwner::Services(change.name.name);
-                    let nets = |services: Option<&ServiceCidrView>| {
-                        services.map(|s| s.cidrs.clone()).unwrap_or_default()
-                    };
-                    self.move_prefixes(
-                        owner,
-                        &nets(change.old.as_ref()),
-                        &nets(change.new.as_ref()),
-                        &mut work,
-                    );
+                    self.services_changed(change, &mut work);
+                }
+            }
+            Update::ApiServers(event) => {
+                for change in self.api_servers.feed(event) {
+                    self.api_server_changed(change, &mut work);
                 }
             }
             Update::Later(kind, event) => {
@@ -158,6 +158,14 @@ impl Cache {
             }
         }
         work
+    }
+
+    /// Where this process reaches the API server: no network may take that.
+    pub(crate) fn set_api_server(&mut self, addresses: &[IpAddr]) {
+        for address in addresses {
+            let owner = AddressOwner::ApiServer(None);
+            self.prefixes.insert((*address).into(), owner);
+        }
     }
 
     /// The network with this UID.
@@ -337,6 +345,8 @@ impl Cache {
                     true
                 }
                 AddressOwner::Node(_) => false,
+                // Its pods reach it by its Service.
+                AddressOwner::ApiServer(_) => return None,
             };
             Some(Rival {
                 owner,

@@ -14,6 +14,7 @@ use plexus_core::resolve::{
 use plexus_types::chain;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// One pod, and all that there is.
@@ -121,6 +122,13 @@ impl Objects for Case {
 
     fn on_disk(&self, name: &str) -> Option<String> {
         self.0["onDisk"].get(name).map(Value::to_string)
+    }
+
+    fn taken_within(&self, net: &IpNet) -> Option<String> {
+        let taken = self.0["taken"].as_object().into_iter().flatten();
+        let mut taken = taken.map(|(address, whose)| (address.parse::<IpAddr>().unwrap(), whose));
+        let (_, whose) = taken.find(|(address, _)| net.contains(address))?;
+        whose.as_str().map(str::to_owned)
     }
 }
 

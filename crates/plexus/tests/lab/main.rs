@@ -15,3 +15,4 @@ mod machine;
 mod nodes;
 mod pods;
 mod readme;
+mod routes;

@@ -5,7 +5,9 @@ mod network;
 mod node;
 
 pub(crate) use network::{AnyNad, NadView, NetworkView};
-pub(crate) use node::{BlockView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView};
+pub(crate) use node::{
+    ApiServerView, BlockView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};

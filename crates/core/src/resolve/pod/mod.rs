@@ -117,6 +117,11 @@ pub trait Objects {
     fn namespace(&self, name: &str) -> Option<BTreeMap<String, String>>;
     /// A configuration in the CNI directory with that `name` (NADs without a config).
     fn on_disk(&self, name: &str) -> Option<String>;
+    /// What is within a prefix that no network may take from the nodes: an address of a Node, or the API server's.
+    fn taken_within(&self, net: &IpNet) -> Option<String> {
+        let _ = net;
+        None
+    }
 }
 
 /// What holds on every node of the cluster.

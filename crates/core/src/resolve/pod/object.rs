@@ -57,10 +57,19 @@ impl Lookup<'_> {
         if !is_of_fabric(network) {
             return Ok(());
         }
-        let subnets = reference.subnets.iter().map(|(subnet, _)| *subnet);
+        let mut subnets = reference.subnets.iter().map(|(subnet, _)| *subnet);
         let allowed = &self.settings.allowed_subnets;
         let (namespace, name) = (&object.namespace, &object.name);
-        match allowed.refusal(namespace, name, subnets) {
+        let refusal = allowed.refusal(namespace, name, subnets.clone());
+        let taken = || {
+            let taken = |net| Some((net, self.objects.taken_within(&net)?));
+            let (net, what) = subnets.find_map(taken)?;
+            Some(format!(
+                "{} contains {what}: give it other addresses",
+                net.trunc()
+            ))
+        };
+        match refusal.or_else(taken) {
             None => Ok(()),
             Some(reason) => Err(ResolveError::Unusable {
                 object: path(object),

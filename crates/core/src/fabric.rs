@@ -244,10 +244,10 @@ fn elsewhere<'a>(
 }
 
 /// The blocks that have all that they claim, and why others have not. The order of the blocks does not matter.
-fn decide<'a>(
-    mut undecided: Vec<&'a OwnedBlock>,
+fn decide(
+    mut undecided: Vec<&OwnedBlock>,
     comes_before: impl Fn(&OwnedBlock, &OwnedBlock) -> bool,
-) -> (Vec<&'a OwnedBlock>, Vec<String>) {
+) -> (Vec<&OwnedBlock>, Vec<String>) {
     let mut rivals = Rivals::among(&undecided);
     let (mut won, mut lost) = (Vec::new(), Vec::new());
     loop {

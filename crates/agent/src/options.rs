@@ -2,7 +2,9 @@
 
 use ipnet::IpNet;
 use plexus_client::Server;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::nics::NicChoice;
+use plexus_core::resolve::CLUSTER_DEFAULT;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -53,6 +55,8 @@ pub struct Kubernetes {
     pub cluster_name: String,
     /// Pod and service CIDRs: not masqueraded, and always by way of the first interface.
     pub cluster_cidrs: Vec<IpNet>,
+    /// What networks may put into the node's own routing tables.
+    pub allowed_subnets: AllowedSubnets,
     /// This node's addresses on the underlay; empty: what its Node says.
     pub node_ips: Vec<IpAddr>,
     /// Who gives pods their first interface.
@@ -78,6 +82,17 @@ pub enum ClusterNetwork {
     Delegate,
     /// Somebody else, who calls us for further interfaces (Multus).
     None,
+}
+
+impl Kubernetes {
+    /// What networks may put into the node's own tables; where one of them is the cluster's own, that may have any.
+    pub(crate) fn allowed_subnets(&self) -> AllowedSubnets {
+        let allowed = self.allowed_subnets.clone();
+        match self.cluster_network {
+            ClusterNetwork::OwnBlocks => allowed.with_own_network(&self.namespace, CLUSTER_DEFAULT),
+            _ => allowed,
+        }
+    }
 }
 
 impl Options {

@@ -188,6 +188,7 @@ fn join_cluster(agent: &Arc<Agent>) -> Result<(), StartError> {
             cni_conf_dir: options.cni_conf_dir.clone(),
             host_root: options.host_root.clone(),
             pod_cidrs: kubernetes.cluster_network == ClusterNetwork::OwnNodeCidrs,
+            allowed_subnets: kubernetes.allowed_subnets(),
             containers: kubernetes.containers,
         },
         hooks,

@@ -4,6 +4,7 @@
 use ipnet::IpNet;
 use plexus_api::later::{self, Classes, Served};
 use plexus_api::objects::{MultiNicNetworkSpec, NetworkSpec, NetworkStatus};
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::resolve::{
@@ -104,6 +105,8 @@ impl Snapshot {
         Settings {
             cluster_name: named.unwrap_or_else(|| CLUSTER_NAME.to_owned()),
             cluster_cidrs,
+            // What is not allowed, the controller says in the Network's status.
+            allowed_subnets: AllowedSubnets::everything(),
         }
     }
 

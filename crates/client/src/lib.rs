@@ -13,8 +13,14 @@ use kube::config::{
     InClusterError, InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError,
 };
 use kube::{Client, Config};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+/// How long the name of an API server may take to be looked up.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Where the API server is, and by what it knows us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +41,47 @@ impl Server {
     pub async fn client(&self, timeouts: Timeouts) -> Result<Client, ClientError> {
         let mut config = match self {
             Self::Socket(path) => return Ok(over_socket(path, timeouts.answer)),
-            Self::Kubeconfig(path) => by_kubeconfig(path).await?,
-            Self::Account => {
-                Config::incluster().map_err(|error| ClientError::Account(error.into()))?
-            }
-            Self::Inferred => Config::infer()
-                .await
-                .map_err(|error| ClientError::Nowhere(error.into()))?,
+            server => server.config().await?,
         };
         config.connect_timeout = Some(timeouts.connect);
         if let Some(send) = timeouts.send {
             config.write_timeout = Some(send);
         }
         Client::try_from(config).map_err(|error| ClientError::Unusable(error.into()))
+    }
+
+    /// The addresses that a client of it connects to, as far as they are known within a few seconds; none over a socket.
+    pub async fn addresses(&self) -> Result<Vec<IpAddr>, ClientError> {
+        if let Self::Socket(_) = self {
+            return Ok(Vec::new());
+        }
+        let config = self.config().await?;
+        let host = config.cluster_url.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = host.parse() {
+            return Ok(vec![address]);
+        }
+        let found = timeout(LOOKUP_TIMEOUT, lookup_host((host, 0))).await;
+        match found {
+            Ok(Ok(found)) => Ok(found.map(|address| address.ip()).collect()),
+            _ => {
+                tracing::warn!(host, "the API server's name cannot be looked up");
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// How it is reached, if not over a socket.
+    async fn config(&self) -> Result<Config, ClientError> {
+        match self {
+            Self::Kubeconfig(path) => by_kubeconfig(path).await,
+            Self::Account => {
+                Config::incluster().map_err(|error| ClientError::Account(error.into()))
+            }
+            Self::Inferred | Self::Socket(_) => Config::infer()
+                .await
+                .map_err(|error| ClientError::Nowhere(error.into())),
+        }
     }
 }
 
@@ -101,6 +135,30 @@ pub enum ClientError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_addresses_of_a_server_are_those_that_are_connected_to() {
+        let path = std::env::temp_dir().join(format!("plexus-addresses-{}", std::process::id()));
+        for (url, expected) in [
+            ("https://192.0.2.7:6443", "192.0.2.7"),
+            ("https://[2001:db8::7]:6443", "2001:db8::7"),
+            ("https://localhost:6443", "127.0.0.1"),
+        ] {
+            let text = format!(
+                "{{apiVersion: v1, kind: Config, current-context: a, clusters: [{{name: a, cluster: {{server: '{url}'}}}}], \
+                 contexts: [{{name: a, context: {{cluster: a, user: a}}}}], users: [{{name: a, user: {{}}}}]}}"
+            );
+            std::fs::write(&path, text).unwrap();
+            let found = Server::Kubeconfig(path.clone()).addresses().await.unwrap();
+            assert!(
+                found.contains(&expected.parse().unwrap()),
+                "{url}: {found:?}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+        let socket = Server::Socket("/nonexistent".into());
+        assert!(socket.addresses().await.unwrap().is_empty());
+    }
 
     #[tokio::test]
     async fn a_kubeconfig_that_is_not_there_is_named() {

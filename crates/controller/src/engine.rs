@@ -19,6 +19,7 @@ use kube::runtime::watcher::Event;
 use plexus_client::Watches;
 use plexus_types::chain;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -51,9 +52,16 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(client: kube::Client, options: Options, metrics: Arc<Metrics>) -> Self {
+    /// `reached` is where the API server is, as far as `client` knows.
+    pub(crate) fn new(
+        client: kube::Client,
+        reached: &[IpAddr],
+        options: Options,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let own = options.cluster_cidrs();
         let mut cache = Cache::default();
+        cache.set_api_server(reached);
         cache.default_network = own.map(|_| cluster_default(&options.namespace));
         Engine {
             cluster: Cluster { client },
@@ -207,11 +215,14 @@ impl Engine {
         };
         macro_rules! kind {
             ($name:literal, $need:ident, $updates:expr) => {
+                kind!($name, $need, $updates, Api::all(client()))
+            };
+            ($name:literal, $need:ident, $updates:expr, $api:expr) => {
                 add(
                     $name,
                     Box::pin(watch(
                         $name,
-                        Api::all(client()),
+                        $api,
                         Need::$need,
                         $updates,
                         followed.clone(),
@@ -235,6 +246,9 @@ impl Engine {
         kind!("MultiNicNetworks", May, Update::MultiNic);
         kind!("HostInterfaces", May, Update::HostNics);
         kind!("Namespaces", May, Update::Namespace);
+        // Of that namespace alone: we may see no others.
+        let in_default = Api::namespaced(client(), "default");
+        kind!("EndpointSlices", May, Update::ApiServers, in_default);
         if self.is_index_0() {
             kind!("NetworkPolicies", May, Update::Policy);
         }

@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 use plexus_client::Server;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct Options {
     pub cluster_network: ClusterNetwork,
     /// With [`ClusterNetwork::Own`]: where its addresses come from.
     pub own_cidrs: OwnCidrs,
+    /// What networks may put into the nodes' own routing tables.
+    pub allowed_subnets: AllowedSubnets,
     /// How long a Node must have been gone before its blocks return.
     pub node_grace: Duration,
 }
@@ -39,8 +42,14 @@ impl Options {
             health_socket: None,
             cluster_network: ClusterNetwork::None,
             own_cidrs: OwnCidrs::Node,
+            allowed_subnets: AllowedSubnets::default(),
             node_grace: Duration::from_secs(60),
         }
+    }
+
+    /// Whether the cluster's own network is the Network `cluster-default`.
+    pub(crate) fn has_own_blocks(&self) -> bool {
+        self.cluster_cidrs().is_some()
     }
 
     /// The subnets of the Network `cluster-default`, if the cluster's own network has one.

@@ -82,7 +82,8 @@ async fn lead(
         crds::wait(&client, readiness).await;
         let acquired = election.acquire().await;
         metrics.leading.store(true, Relaxed);
-        let engine = Engine::new(client.clone(), options.clone(), metrics.clone());
+        let reached = options.server.addresses().await?;
+        let engine = Engine::new(client.clone(), &reached, options.clone(), metrics.clone());
         let why = tokio::select! {
             why = election.hold(acquired) => why,
             ended = engine.run(readiness) => return Err(ended),

@@ -38,6 +38,41 @@ pub struct OwnedBlock {
     pub whole: bool,
     /// Parts of it that the owner gave away.
     pub given: Vec<DonatedPart>,
+    /// Since when it is the owner's.
+    pub claimed: ClaimAge,
+    /// Why no new route may lead to it, if so: its network is not Active, or may not have that prefix.
+    pub no_route: Option<String>,
+}
+
+/// Since when a prefix is its owner's, as far as that is known of what no node can write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimAge {
+    /// It is a podCIDR of the Node: the control plane gave it, before any network did.
+    ControlPlane,
+    /// The API server made its Block then, in seconds since 1970.
+    Made(i64),
+    /// Nobody says.
+    Unknown,
+}
+
+impl ClaimAge {
+    /// Whether it is known to be older than the other one.
+    fn precedes(self, other: ClaimAge) -> bool {
+        match (self, other) {
+            (ClaimAge::ControlPlane, ClaimAge::Made(_) | ClaimAge::Unknown) => true,
+            (ClaimAge::Made(one), ClaimAge::Made(other)) => one < other,
+            _ => false,
+        }
+    }
+}
+
+/// The routes of ours that a node's main table has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExistingRoutes {
+    /// To blocks of other nodes.
+    pub to_blocks: BTreeSet<BlockRoute>,
+    /// Blocks of this node: what no pod has of them is unreachable.
+    pub own: BTreeSet<IpNet>,
 }
 
 /// Another node, as a router reaches it.
@@ -78,7 +113,7 @@ pub fn remotes(
     blocks: &[OwnedBlock],
 ) -> (Vec<Remote>, Vec<String>) {
     let of_network = blocks.iter().filter(|block| block.uid == network_uid);
-    let (by_node, mut unreachable) = elsewhere(here, of_network);
+    let (by_node, mut unreachable) = elsewhere(here, of_network, |_| false);
     let mut remotes = Vec::with_capacity(by_node.len());
     for (node, blocks) in by_node {
         match address_of(node, nodes, Family::of(local)) {
@@ -98,14 +133,28 @@ pub fn remotes(
     (remotes, unreachable)
 }
 
-/// Routes to the blocks of `routed` networks (the caller passes only theirs) on other nodes, sorted.
-/// What cannot be reached is named in the second list, with the reason.
+/// Routes to the blocks of `routed` networks (the caller passes only theirs) on other nodes, sorted. To a
+/// block that may get no new route leads only the route that is there. What cannot be reached is named
+/// in the second list, with the reason.
 pub fn block_routes(
     here: &str,
     nodes: &[FabricNode],
     blocks: &[OwnedBlock],
+    existing: &ExistingRoutes,
 ) -> (Vec<BlockRoute>, Vec<String>) {
-    let (by_node, mut unreachable) = elsewhere(here, blocks.iter());
+    let is_there = |block: &OwnedBlock| is_routed(here, nodes, block, existing);
+    let (open, closed): (Vec<_>, Vec<_>) = blocks
+        .iter()
+        .partition(|block| block.no_route.is_none() || is_there(block));
+    let (by_node, mut unreachable) = elsewhere(here, open.iter().copied(), is_there);
+    let closed = closed.into_iter().filter(|block| block.node != here);
+    unreachable.extend(closed.map(|block| {
+        let (cidr, why) = (block.cidr.trunc(), block.no_route.as_deref());
+        format!(
+            "{cidr}: its network gets no new routes: {}",
+            why.unwrap_or_default()
+        )
+    }));
     let mut routes = Vec::new();
     for (node, blocks) in by_node {
         for family in Family::ALL {
@@ -124,6 +173,21 @@ pub fn block_routes(
     (routes, unreachable)
 }
 
+/// Whether the node has the very route that a block would get.
+fn is_routed(
+    here: &str,
+    nodes: &[FabricNode],
+    block: &OwnedBlock,
+    existing: &ExistingRoutes,
+) -> bool {
+    let dst = block.cidr.trunc();
+    if block.node == here {
+        return existing.own.contains(&dst);
+    }
+    let via = address_of(&block.node, nodes, Family::of(dst.network()));
+    via.is_ok_and(|via| existing.to_blocks.contains(&BlockRoute { dst, via }))
+}
+
 /// This node's legal blocks of a network that are inside another node's: given parts. What is in none of
 /// its pods must lead nowhere, or it would go to the node that has the block around it, and back.
 pub fn islands(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
@@ -138,41 +202,83 @@ pub fn islands(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
     inside.into_iter().collect()
 }
 
-/// This node's blocks, without parts that nobody gave it.
-pub fn own(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
+/// This node's blocks, without parts that nobody gave it. One that may get no new route is there only if the node
+/// has it already: what no pod has of it is unreachable from then on.
+pub fn own(here: &str, blocks: &[OwnedBlock], existing: &ExistingRoutes) -> Vec<IpNet> {
     let (legal, _) = Blocks::of(blocks.iter()).legal();
     let ours = legal.iter().filter(|block| block.node == here);
-    ours.map(|block| block.cidr.trunc()).collect()
+    let open =
+        ours.filter(|block| block.no_route.is_none() || existing.own.contains(&block.cidr.trunc()));
+    open.map(|block| block.cidr.trunc()).collect()
 }
 
 /// The blocks of other nodes, by owner. A part of a block that was given by its owner is beside it:
 /// the longer prefix leads. One that was not given is nobody's, as if it were not there. Of blocks that
-/// overlap otherwise this node's come first, then those of the node that comes first by name. What
-/// leads nowhere is in the second list.
+/// overlap otherwise this node's come first, then the one that is known to be older, then the one that is
+/// routed already; if nothing tells, none of them is reached. What leads nowhere is in the second list.
 fn elsewhere<'a>(
     here: &str,
     blocks: impl Iterator<Item = &'a OwnedBlock> + Clone,
+    is_routed: impl Fn(&OwnedBlock) -> bool,
 ) -> (BTreeMap<&'a str, BTreeSet<IpNet>>, Vec<String>) {
     let (legal, mut refused) = Blocks::of(blocks).legal();
-    let (ours, mut others): (Vec<_>, Vec<_>) =
-        legal.into_iter().partition(|block| block.node == here);
-    let ours = ours.into_iter();
-    let mut owners: BTreeMap<IpNet, &OwnedBlock> =
-        ours.map(|block| (block.cidr.trunc(), block)).collect();
-    others.sort_by_key(|block| (&block.node, block.cidr));
+    let comes_before = |one: &OwnedBlock, other: &OwnedBlock| {
+        if one.node == here || other.node == here {
+            return one.node == here;
+        }
+        let (older, younger) = (
+            one.claimed.precedes(other.claimed),
+            other.claimed.precedes(one.claimed),
+        );
+        older || (!younger && is_routed(one) && !is_routed(other))
+    };
+    let (won, lost) = decide(legal, comes_before);
+    refused.extend(lost);
+    refused.sort();
     let mut by_node: BTreeMap<&str, BTreeSet<IpNet>> = BTreeMap::new();
-    for block in others {
-        let cidr = block.cidr.trunc();
-        match conflicting(&owners, block) {
-            Some(other) => refused.push(overlaps(block, &other.cidr, &other.node)),
-            None => {
-                owners.insert(cidr, block);
-                by_node.entry(&block.node).or_default().insert(cidr);
+    for block in won.into_iter().filter(|block| block.node != here) {
+        let blocks = by_node.entry(&block.node).or_default();
+        blocks.insert(block.cidr.trunc());
+    }
+    (by_node, refused)
+}
+
+/// The blocks that have all that they claim, and why others have not. The order of the blocks does not matter.
+fn decide(
+    mut undecided: Vec<&OwnedBlock>,
+    comes_before: impl Fn(&OwnedBlock, &OwnedBlock) -> bool,
+) -> (Vec<&OwnedBlock>, Vec<String>) {
+    let mut rivals = Rivals::among(&undecided);
+    let (mut won, mut lost) = (Vec::new(), Vec::new());
+    loop {
+        let (winners, others): (Vec<_>, Vec<_>) = undecided
+            .into_iter()
+            .partition(|block| rivals.of(block).all(|rival| comes_before(block, rival)));
+        // Whoever has lost takes nothing from anybody.
+        for winner in &winners {
+            let losers: Vec<_> = rivals.of(winner).collect();
+            for loser in losers {
+                lost.push(overlaps(loser, &winner.cidr, &winner.node));
+                rivals.remove(loser);
             }
         }
+        won.extend(winners);
+        let before = others.len();
+        undecided = others;
+        undecided.retain(|block| rivals.has(block));
+        if undecided.len() == before {
+            break;
+        }
     }
-    refused.sort();
-    (by_node, refused)
+    let tied = undecided.iter().filter_map(|block| {
+        let rival = rivals.of(block).find(|rival| !comes_before(block, rival))?;
+        let text = overlaps(block, &rival.cidr, &rival.node);
+        Some(format!(
+            "{text}, and nothing tells which was first: delete the Block that is wrong"
+        ))
+    });
+    lost.extend(tied);
+    (won, lost)
 }
 
 fn overlaps(block: &OwnedBlock, other: &IpNet, node: &str) -> String {
@@ -184,21 +290,42 @@ fn overlaps(block: &OwnedBlock, other: &IpNet, node: &str) -> String {
     )
 }
 
-/// One that was accepted and that this one may not overlap with. Prefixes are disjoint or nested: it
-/// is among the wider ones, or among those inside.
-fn conflicting<'a>(
-    owners: &BTreeMap<IpNet, &'a OwnedBlock>,
-    block: &OwnedBlock,
-) -> Option<&'a OwnedBlock> {
-    let cidr = block.cidr.trunc();
-    let wider = std::iter::successors(Some(cidr), IpNet::supernet);
-    let wider = wider.filter_map(|wider| owners.get(&wider));
-    let inside = owners.range(cidr..).map(|(_, other)| other);
-    let inside = inside.take_while(|other| cidr.contains(&other.cidr.trunc()));
-    let mut overlapping = wider.chain(inside);
-    overlapping
-        .find(|other| other.node != block.node && !is_beside(block, other))
-        .copied()
+/// Blocks by their prefix: which of them claim the same addresses.
+struct Rivals<'a>(BTreeMap<IpNet, Vec<&'a OwnedBlock>>);
+
+impl<'a> Rivals<'a> {
+    fn among(blocks: &[&'a OwnedBlock]) -> Self {
+        let mut by_prefix: BTreeMap<IpNet, Vec<&OwnedBlock>> = BTreeMap::new();
+        for block in blocks {
+            by_prefix.entry(block.cidr.trunc()).or_default().push(block);
+        }
+        Self(by_prefix)
+    }
+
+    /// Those that a block may not overlap with. Prefixes are disjoint or nested: they are among the wider
+    /// ones, or among those inside.
+    fn of<'r>(&'r self, block: &'r OwnedBlock) -> impl Iterator<Item = &'a OwnedBlock> + 'r {
+        let cidr = block.cidr.trunc();
+        let wider = std::iter::successors(cidr.supernet(), IpNet::supernet);
+        let wider = wider.filter_map(|wider| self.0.get(&wider));
+        let inside = self.0.range(cidr..);
+        let inside = inside.take_while(move |(other, _)| cidr.contains(*other));
+        let overlapping = wider.chain(inside.map(|(_, blocks)| blocks)).flatten();
+        overlapping
+            .filter(|other| other.node != block.node && !is_beside(block, other))
+            .copied()
+    }
+
+    fn has(&self, block: &OwnedBlock) -> bool {
+        let there = self.0.get(&block.cidr.trunc());
+        there.is_some_and(|blocks| blocks.iter().any(|one| std::ptr::eq(*one, block)))
+    }
+
+    fn remove(&mut self, block: &OwnedBlock) {
+        if let Some(blocks) = self.0.get_mut(&block.cidr.trunc()) {
+            blocks.retain(|one| !std::ptr::eq(*one, block));
+        }
+    }
 }
 
 /// Whether one of two legal blocks is a part of the other.

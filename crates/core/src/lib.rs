@@ -5,6 +5,7 @@
 //! Does no I/O, reads no clock, is not async and iterates no hash map: time and randomness are
 //! arguments. Validated configuration goes in, plain values come out.
 
+pub mod allowed_subnets;
 pub mod attach;
 pub mod attachment;
 pub mod fabric;

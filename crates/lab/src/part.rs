@@ -142,7 +142,16 @@ fn controller<'w>(words: &'w mut CommandLine, layout: &Layout, spec: &Spec) -> &
         .flag("own-subnets", &list(&spec.subnets))
         .flag("node-grace", &spec.node_grace.to_string())
         .flag("health-address", CONTROLLER_HEALTH)
-        .flag("config", "/dev/null")
+        .flag("config", "/dev/null");
+    allowed_subnets(words, spec)
+}
+
+/// What networks may have, as controller and agents are told.
+fn allowed_subnets<'w>(words: &'w mut CommandLine, spec: &Spec) -> &'w mut CommandLine {
+    match &spec.allowed_subnets {
+        Some(ranges) => words.flag("allowed-subnets", &list(ranges)),
+        None => words,
+    }
 }
 
 fn agent<'w>(
@@ -168,6 +177,7 @@ fn agent<'w>(
         // A node's NICs are ends of veths here.
         .flag("nics", "eth*")
         .flag("config", "/dev/null");
+    allowed_subnets(words, spec);
     if let Some(delegates) = &spec.programs.delegates {
         words.path("delegate-bin-dir", delegates);
     }

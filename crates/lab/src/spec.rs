@@ -25,6 +25,9 @@ pub struct Spec {
     pub port: u16,
     /// Subnets of the default network.
     pub subnets: Vec<IpNet>,
+    /// The ranges that the subnets of `routed` Networks must be in; none: the usual ones.
+    #[serde(default)]
+    pub allowed_subnets: Option<Vec<IpNet>>,
     /// Seconds that a Node must have been gone before its blocks return.
     pub node_grace: u16,
     /// The programs.
@@ -52,6 +55,8 @@ pub struct UpOptions {
     pub nics: Option<u8>,
     /// Subnets of the default network.
     pub subnets: Vec<IpNet>,
+    /// The ranges that the subnets of `routed` Networks must be in.
+    pub allowed_subnets: Option<Vec<IpNet>>,
     /// Seconds that a Node must have been gone before its blocks return.
     pub node_grace: Option<u16>,
 }
@@ -88,6 +93,7 @@ impl Spec {
             } else {
                 options.subnets.clone()
             },
+            allowed_subnets: options.allowed_subnets.clone(),
             node_grace: options.node_grace.unwrap_or(USUAL_GRACE),
             programs,
         };
@@ -113,6 +119,11 @@ impl Spec {
             (
                 "--subnets",
                 !options.subnets.is_empty() && options.subnets != self.subnets,
+            ),
+            (
+                "--allowed-subnets",
+                options.allowed_subnets.is_some()
+                    && options.allowed_subnets != self.allowed_subnets,
             ),
             (
                 "--node-grace",

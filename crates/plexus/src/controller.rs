@@ -3,12 +3,13 @@
 use crate::kubernetes::{FirstInterface, NAMESPACE, OwnCidrs};
 use crate::log::{self, LogFlags};
 use crate::out::print;
-use crate::value;
+use crate::value::{self, Cidrs};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use plexus_client::Server;
 use plexus_controller as controller;
+use plexus_core::allowed_subnets::{AllowedSubnets, USUAL_RANGES};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,6 +42,10 @@ pub(crate) struct Flags {
     /// made from them unless it exists.
     #[arg(long, env = "PLEXUS_OWN_SUBNETS", value_delimiter = ',', num_args = 0.., value_parser = value::cidr)]
     own_subnets: Vec<IpNet>,
+    /// The ranges that the subnets of `routed` Networks must be in, comma-separated; nothing for none: as the agents
+    /// are told.
+    #[arg(long, env = "PLEXUS_ALLOWED_SUBNETS", default_value = USUAL_RANGES, value_parser = value::cidrs)]
+    allowed_subnets: Cidrs,
     /// Where /healthz, /readyz and /metrics are served, such as 127.0.0.1:9092; default: nowhere.
     #[arg(long, env = "PLEXUS_HEALTH_ADDRESS")]
     health_address: Option<SocketAddr>,
@@ -118,6 +123,7 @@ fn options(flags: Flags) -> controller::Options {
             OwnCidrs::Node => controller::OwnCidrs::Node,
             OwnCidrs::Blocks => controller::OwnCidrs::Blocks(flags.own_subnets),
         },
+        allowed_subnets: AllowedSubnets::new(flags.allowed_subnets.0),
         node_grace: Duration::from_secs(flags.node_grace.into()),
     }
 }

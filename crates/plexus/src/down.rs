@@ -5,6 +5,7 @@ use crate::query;
 use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, previous_log};
 use anyhow::{Context, bail};
 use clap::Args;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_embedded::Directory;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -38,6 +39,7 @@ pub(crate) fn run(flags: &Flags) -> anyhow::Result<()> {
         node: String::new(),
         node_ips: Vec::new(),
         subnets: Vec::new(),
+        allowed_subnets: AllowedSubnets::default(),
         shim: None,
         query_address: None,
     };

@@ -1,12 +1,13 @@
 //! The flags of `plexus agent` about the cluster that its node belongs to. Whether there is one, and
 //! who gives pods their first interface, is configured, never guessed.
 
-use crate::value;
+use crate::value::{self, Cidrs};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use plexus_agent::{ClusterNetwork, Kubernetes};
 use plexus_client::Server;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::nics::{NicChoice, NicPattern};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -55,6 +56,10 @@ pub(crate) struct ClusterFlags {
     /// the first interface.
     #[arg(long, env = "PLEXUS_CLUSTER_CIDRS", value_delimiter = ',', num_args = 0.., value_parser = value::cidr)]
     cluster_cidrs: Option<Vec<IpNet>>,
+    /// The ranges that the subnets of `routed` Networks must be in, comma-separated; nothing for none; default: private
+    /// and unique local addresses (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10, fc00::/7).
+    #[arg(long, env = "PLEXUS_ALLOWED_SUBNETS", value_parser = value::cidrs)]
+    allowed_subnets: Option<Cidrs>,
     /// The cluster's name, the first part of Contrail's names; default: k8s.
     #[arg(long, env = "PLEXUS_CLUSTER_NAME", value_parser = value::label)]
     cluster_name: Option<String>,
@@ -97,6 +102,10 @@ impl ClusterFlags {
             namespace: self.namespace.unwrap_or_else(|| NAMESPACE.to_owned()),
             cluster_name: self.cluster_name.unwrap_or_else(|| "k8s".to_owned()),
             cluster_cidrs: self.cluster_cidrs.unwrap_or_default(),
+            allowed_subnets: self
+                .allowed_subnets
+                .map(|ranges| AllowedSubnets::new(ranges.0))
+                .unwrap_or_default(),
             node_ips: self.node_ip.unwrap_or_default(),
             containers: self.containers,
             register_node: self.register_node,
@@ -126,6 +135,7 @@ impl ClusterFlags {
         let given = [
             ("own-cidrs", self.own_cidrs.is_some()),
             ("cluster-cidrs", self.cluster_cidrs.is_some()),
+            ("allowed-subnets", self.allowed_subnets.is_some()),
             ("cluster-name", self.cluster_name.is_some()),
             ("node-ip", self.node_ip.is_some()),
             ("namespace", self.namespace.is_some()),

@@ -4,6 +4,7 @@ use super::lenient;
 use super::report::{NodeFacts, PodMeta};
 use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
 use ipnet::IpNet;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use plexus_api::objects::{
     BlockRequestSpec, BlockSpec, BlockStatus, DonatedPart, FINALIZER, FROM_LABEL, NetworkSpec,
@@ -48,6 +49,8 @@ pub(super) struct CachedBlock {
     /// It is a part of another one.
     pub(super) is_part: bool,
     pub(super) closed: bool,
+    /// When the API server made it, in seconds since 1970.
+    pub(super) made: Option<i64>,
     /// The newest version of it, or what was given of it, cannot be read; this is an earlier one.
     pub(super) unreadable: bool,
 }
@@ -210,8 +213,13 @@ pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
         given: status.given,
         is_part: labels.is_some_and(|labels| labels.contains_key(FROM_LABEL)),
         closed: status.closed,
+        made: wire.metadata.creation_timestamp.as_ref().map(seconds),
         unreadable,
     })
+}
+
+fn seconds(time: &Time) -> i64 {
+    time.0.as_second()
 }
 
 /// None if it cannot be read.

@@ -1,5 +1,6 @@
 //! The kinds that are watched: which objects of each, what is kept, and what follows from a change.
 
+use super::api;
 use super::cached::{self, CachedBlock, CachedPod, CachedRecord, CachedRequest};
 use super::edits;
 use super::report::{Change, NodeFacts};
@@ -7,14 +8,16 @@ use super::shared::Shared;
 use super::state::{State, Store, key};
 use super::wire::{BlockWire, NadWire, NetworkWire, NodeWire, PodWire, RecordWire, RequestWire};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Resource;
-use kube::api::{ListParams, PartialObjectMeta};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, ListParams, PartialObjectMeta};
+use kube::{Client, Resource};
 use plexus_api::objects::NODE_LABEL;
 use plexus_core::resolve::{NadObject, NetworkObject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::net::IpAddr;
 
 pub(super) trait Kind: Send + Sync + 'static {
     /// Its name on disk and in the log.
@@ -38,6 +41,10 @@ pub(super) trait Kind: Send + Sync + 'static {
         + 'static;
     type Cached: PartialEq + Send + Sync + 'static;
 
+    /// Where they are.
+    fn api(client: &Client) -> Api<Self::Wire> {
+        api::all(client)
+    }
     fn select(node: &str) -> ListParams {
         let _ = node;
         ListParams::default()
@@ -101,6 +108,7 @@ pub(super) struct Blocks;
 pub(super) struct Requests;
 pub(super) struct Nodes;
 pub(super) struct Namespaces;
+pub(super) struct ApiServers;
 pub(super) struct Records;
 
 impl Kind for Pods {
@@ -253,7 +261,9 @@ impl Kind for Blocks {
         shared.donations.changed();
     }
     fn trim(wire: &mut BlockWire) {
+        let made = wire.metadata.creation_timestamp.take();
         cached::trim(wire.meta_mut(), true);
+        wire.metadata.creation_timestamp = made;
     }
 }
 
@@ -316,6 +326,30 @@ impl Kind for Namespaces {
     }
     fn trim(wire: &mut Self::Wire) {
         cached::trim(wire.meta_mut(), true);
+    }
+}
+
+/// Where the Service `default/kubernetes` leads. A server without it is known by how it is reached.
+impl Kind for ApiServers {
+    const NAME: &'static str = "api-server";
+    const OPTIONAL: bool = true;
+    const RESOLVED: bool = true;
+    const NOTICES: &'static [Change] = &[Change::Fabric];
+    type Wire = EndpointSlice;
+    type Cached = Vec<IpAddr>;
+
+    fn api(client: &Client) -> Api<EndpointSlice> {
+        api::namespaced(client, "default")
+    }
+    fn select(_: &str) -> ListParams {
+        ListParams::default().labels("kubernetes.io/service-name=kubernetes")
+    }
+    fn cache(wire: &EndpointSlice) -> Option<Vec<IpAddr>> {
+        let addresses = wire.endpoints.iter().flat_map(|one| &one.addresses);
+        Some(addresses.filter_map(|one| one.parse().ok()).collect())
+    }
+    fn store(state: &mut State) -> &mut Store<Vec<IpAddr>> {
+        &mut state.api_servers
     }
 }
 

@@ -218,7 +218,9 @@ impl Cluster {
 
     /// Who is where, as known now.
     pub(crate) fn fabric(&self) -> Fabric {
-        self.shared.state().fabric(self.shared.options.pod_cidrs)
+        let options = &self.shared.options;
+        let state = self.shared.state();
+        state.fabric(options.pod_cidrs, &options.allowed_subnets)
     }
 
     /// Blocks from which nothing may be issued any more, with their owners. [`blocks`](BlockSource::blocks) leaves them out.
@@ -285,6 +287,10 @@ impl Objects for Cluster {
         let here = &self.shared.options.node;
         let state = self.shared.state();
         state.multi_nic(here, name, |nic| !down.contains(nic))
+    }
+
+    fn taken_within(&self, net: &IpNet) -> Option<String> {
+        self.shared.state().taken_within(net)
     }
 }
 

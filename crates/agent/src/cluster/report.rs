@@ -5,6 +5,7 @@ use ipnet::IpNet;
 use plexus_api::cni::BlockIpam;
 use plexus_api::objects::AttachmentStatus;
 use plexus_client::Server;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::fabric::{FabricNode, OwnedBlock};
 use plexus_core::ipam::{Donation, NodeBlocks};
 use plexus_core::resolve::{NadObject, NetworkObject, PodFacts};
@@ -24,6 +25,8 @@ pub(crate) struct ClusterOptions {
     pub(crate) host_root: Option<PathBuf>,
     /// Whether the podCIDRs of Nodes are blocks of the cluster-wide default network.
     pub(crate) pod_cidrs: bool,
+    /// What networks may put into the node's own routing tables.
+    pub(crate) allowed_subnets: AllowedSubnets,
     /// Records are those of containers that are no pods.
     pub(crate) containers: bool,
 }

@@ -77,6 +77,7 @@ impl Shared {
         watch::load::<kinds::Namespaces>(&shared);
         watch::load::<MultiNics>(&shared);
         watch::load::<Successors>(&shared);
+        watch::load::<kinds::ApiServers>(&shared);
         shared
     }
 

@@ -2,7 +2,9 @@
 //! process.
 
 use super::error::ClusterError;
-use super::kinds::{Blocks, Kind, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests};
+use super::kinds::{
+    ApiServers, Blocks, Kind, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests,
+};
 use super::multi_nic::{MultiNics, Successors};
 use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
@@ -65,7 +67,9 @@ pub(super) fn start(
         .build()
         .map_err(ClusterError::Thread)?;
     let client = runtime.block_on(options.server.client(API_TIMEOUTS))?;
+    let reached = runtime.block_on(options.server.addresses())?;
     let shared = Arc::new(Shared::new(options, client, hooks));
+    shared.state_mut().api_server = reached;
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
     let over_there = Arc::clone(&shared);
@@ -93,6 +97,7 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     watch::<Nads>(runtime, shared, &watches);
     watch::<Nodes>(runtime, shared, &watches);
     watch::<Namespaces>(runtime, shared, &watches);
+    watch::<ApiServers>(runtime, shared, &watches);
     watch::<Blocks>(runtime, shared, &watches);
     watch::<Requests>(runtime, shared, &watches);
     watch::<Pods>(runtime, shared, &watches);

@@ -8,7 +8,8 @@ use ipnet::IpNet;
 use kube::api::ObjectMeta;
 use plexus_api::cni::Routing;
 use plexus_api::objects::{BlockSpec, DonatedPart};
-use plexus_core::fabric::{FabricNode, OwnedBlock};
+use plexus_core::allowed_subnets::AllowedSubnets;
+use plexus_core::fabric::{ClaimAge, FabricNode, OwnedBlock};
 use plexus_core::ipam::{EnclosingBlock, enclosing_block, given_within};
 use plexus_core::resolve::{CLUSTER_DEFAULT, NadObject, NetworkObject};
 use std::collections::{BTreeMap, VecDeque};
@@ -140,6 +141,9 @@ pub(super) struct State {
     pub(super) records: Store<CachedRecord>,
     pub(super) multi_nics: Store<CachedMultiNic>,
     pub(super) multi_nic_successors: Store<CachedMultiNic>,
+    pub(super) api_servers: Store<Vec<IpAddr>>,
+    /// Where this process reaches the API server.
+    pub(super) api_server: Vec<IpAddr>,
 }
 
 impl State {
@@ -276,8 +280,49 @@ impl State {
         pod.filter(|pod| pod.is(uid))
     }
 
-    /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks.
-    pub(super) fn fabric(&self, pod_cidrs: bool) -> Fabric {
+    /// An address within a prefix that no network may take: a Node's, or the API server's.
+    pub(super) fn taken_within(&self, net: &IpNet) -> Option<String> {
+        let within = |all: &[IpAddr]| all.iter().find(|address| net.contains(*address)).copied();
+        let mut nodes = self.nodes.objects.iter();
+        let of_node = |(name, node): (&String, &Arc<NodeFacts>)| {
+            let address = within(&node.addresses)?;
+            Some(format!("the address {address} of Node {name}"))
+        };
+        let mut servers = self.api_servers.objects.values();
+        let server = within(&self.api_server).or_else(|| servers.find_map(|all| within(all)));
+        let of_server = server.map(|address| format!("the address {address} of the API server"));
+        of_server.or_else(|| nodes.find_map(of_node))
+    }
+
+    /// Why a network may not have this in the node's routing table, whatever its status says.
+    fn refusal(
+        &self,
+        network: &NetworkObject,
+        net: IpNet,
+        allowed: &AllowedSubnets,
+    ) -> Option<String> {
+        let outside = allowed.refusal(&network.namespace, &network.name, [net]);
+        outside.or_else(|| {
+            let taken = self.taken_within(&net)?;
+            Some(format!("{} contains {taken}", net.trunc()))
+        })
+    }
+
+    /// Why no new route may lead to a network's blocks: no new pod may use it, or this node refuses it.
+    fn no_route(&self, network: &NetworkObject, allowed: &AllowedSubnets) -> Option<String> {
+        let kind = network.spec.provider_kind();
+        if kind.is_none_or(|kind| kind.routing != Routing::Node) {
+            return None;
+        }
+        network.unusable.clone().or_else(|| {
+            let mut subnets = network.spec.subnets.values();
+            subnets.find_map(|subnet| self.refusal(network, subnet.cidr, allowed))
+        })
+    }
+
+    /// Who is where. With `pod_cidrs`, those of all nodes count as the cluster network's blocks. A block gets no new route
+    /// while no new pod may use its network: what the controller has not said must not open a node.
+    pub(super) fn fabric(&self, pod_cidrs: bool, allowed: &AllowedSubnets) -> Fabric {
         let mut fabric = Fabric::default();
         for (name, node) in &self.nodes.objects {
             if pod_cidrs {
@@ -288,6 +333,8 @@ impl State {
                     node: name.clone(),
                     whole: true,
                     given: Vec::new(),
+                    claimed: ClaimAge::ControlPlane,
+                    no_route: None,
                 }));
             }
             fabric.nodes.push(FabricNode {
@@ -296,27 +343,29 @@ impl State {
             });
         }
         let networks = self.networks.objects.values();
-        let networks: BTreeMap<&str, &NetworkObject> = networks
-            .map(|network| (network.uid.as_str(), network.as_ref()))
+        let networks: BTreeMap<&str, (&NetworkObject, Option<String>)> = networks
+            .map(|network| {
+                let no_route = self.no_route(network, allowed);
+                (network.uid.as_str(), (network.as_ref(), no_route))
+            })
             .collect();
         for block in self.blocks.objects.values() {
-            let network = networks.get(block.spec.network.uuid.as_str());
-            let Some((network, whole)) = network.and_then(|network| {
-                let (spec, earlier) = (&network.spec, &network.earlier_subnets);
-                let whole = spec.whole_block(earlier, &block.spec.cidr)?;
-                Some((network, whole))
-            }) else {
+            let Some((network, no_route)) = networks.get(block.spec.network.uuid.as_str()) else {
                 continue;
             };
-            let owned = OwnedBlock {
-                uid: block.spec.network.uuid.clone(),
-                cidr: block.spec.cidr,
-                node: block.spec.node.clone(),
-                whole: whole == block.spec.cidr,
-                given: block.given.clone(),
+            let Some(mut owned) = owned_block(network, block) else {
+                continue;
             };
             match network.spec.provider_kind().map(|kind| kind.routing) {
-                Some(Routing::Node) => fabric.routed.push(owned),
+                Some(Routing::Node) => {
+                    // It may be in a subnet that the network had before.
+                    let mut subnets = network.spec.subnets.values();
+                    let earlier = !subnets.any(|subnet| subnet.cidr.contains(&owned.cidr));
+                    let refusal = || self.refusal(network, owned.cidr, allowed);
+                    let of_block = || earlier.then(refusal).flatten();
+                    owned.no_route = no_route.clone().or_else(of_block);
+                    fabric.routed.push(owned);
+                }
                 Some(Routing::Router) => {
                     let blocks = fabric.overlay.entry(owned.uid.clone());
                     blocks.or_default().push(owned);
@@ -328,9 +377,28 @@ impl State {
     }
 }
 
+/// A block as the fabric sees it; none if it is not the network's.
+fn owned_block(network: &NetworkObject, block: &CachedBlock) -> Option<OwnedBlock> {
+    let (spec, earlier) = (&network.spec, &network.earlier_subnets);
+    let whole = spec.whole_block(earlier, &block.spec.cidr)?;
+    Some(OwnedBlock {
+        uid: block.spec.network.uuid.clone(),
+        cidr: block.spec.cidr,
+        node: block.spec.node.clone(),
+        whole: whole == block.spec.cidr,
+        given: block.given.clone(),
+        claimed: block.made.map_or(ClaimAge::Unknown, ClaimAge::Made),
+        no_route: None,
+    })
+}
+
 pub(super) fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
+
+#[cfg(test)]
+#[path = "fabric_tests.rs"]
+mod fabric_tests;
 
 #[cfg(test)]
 mod tests {

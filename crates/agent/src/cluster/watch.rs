@@ -1,7 +1,7 @@
 //! Follows one kind: what the watch brings goes into the cache. When a kind is listed again is `plexus_client`'s
 //! business.
 
-use super::api::{self, error_text};
+use super::api::error_text;
 use super::kinds::{Edit, Kind, key_of};
 use super::shared::Shared;
 use super::state::Origin;
@@ -26,7 +26,7 @@ const LOG: Duration = Duration::from_secs(60);
 
 pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
     let select = K::select(&shared.options.node);
-    let mut events = watches.watch(api::all(&shared.client), select).boxed();
+    let mut events = watches.watch(K::api(&shared.client), select).boxed();
     let mut pause = SHORTEST;
     let mut logged: Option<Instant> = None;
     while let Some((error, lasted)) = until_error::<K>(&shared, &mut events).await {

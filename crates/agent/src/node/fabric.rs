@@ -4,7 +4,7 @@
 
 use crate::agent::Agent;
 use crate::background::task::Run;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Fabric};
 use crate::failure;
 use crate::journal::{AttachmentRecord, Record};
 use crate::sync::lock;
@@ -13,6 +13,7 @@ use plexus_core::fabric;
 use plexus_core::plan::{Bridge, NodePlan, Router};
 use plexus_core::resolve;
 use plexus_core::resolve::CLUSTER_DEFAULT;
+use plexus_kernel::fabric::FabricError;
 use plexus_kernel::nft;
 use plexus_types::{IfName, NetworkName, RouterName};
 use serde_json::{Map, Value};
@@ -26,13 +27,7 @@ impl Agent {
             return;
         };
         let known = cluster.fabric();
-        let (routes, unreachable) =
-            fabric::block_routes(&self.options.node, &known.nodes, &known.routed);
-        for what in unreachable {
-            tracing::warn!(what, "a block of another node cannot be reached");
-        }
-        let own = fabric::own(&self.options.node, &known.routed);
-        match plexus_kernel::fabric::set_routes(&self.node, &routes, &own) {
+        match self.set_routes(&known) {
             Ok(0) => {}
             Ok(changes) => tracing::info!(changes, "routes to other nodes' blocks"),
             Err(error) => tracing::error!(
@@ -67,6 +62,19 @@ impl Agent {
         self.remove_routers_of_the_gone();
         self.remove_node_plans_of_the_gone();
         self.forget_pools_of_the_gone();
+    }
+
+    /// Routes to other nodes' blocks: which there are already decides, too.
+    fn set_routes(&self, known: &Fabric) -> Result<usize, FabricError> {
+        let here = &self.options.node;
+        let existing = plexus_kernel::fabric::routes(&self.node)?;
+        let (routes, unreachable) =
+            fabric::block_routes(here, &known.nodes, &known.routed, &existing);
+        for what in unreachable {
+            tracing::warn!(what, "a block of another node cannot be reached");
+        }
+        let own = fabric::own(here, &known.routed, &existing);
+        plexus_kernel::fabric::set_routes(&self.node, &routes, &own)
     }
 
     /// Keeps pods from the tunnels of other nodes, whether this one has routers or not.

@@ -88,6 +88,7 @@ impl Agent {
         let settings = Settings {
             cluster_name: kubernetes.cluster_name.clone(),
             cluster_cidrs: kubernetes.cluster_cidrs.clone(),
+            allowed_subnets: kubernetes.allowed_subnets(),
         };
         let runtime = &conf.runtime;
         let Body::Named(fq_name) = &conf.body else {

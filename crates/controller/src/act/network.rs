@@ -2,7 +2,7 @@
 
 use crate::act::{cluster_default, now};
 use crate::api::Failure;
-use crate::cache::{Name, NetworkView};
+use crate::cache::{Name, NetworkView, routed};
 use crate::decide::network::{self, NetworkFacts, VniState};
 use crate::decide::usage::{self, Users};
 use crate::decide::{nad, vni};
@@ -241,6 +241,7 @@ impl Engine {
                 _ => VniState::None,
             },
             rivals: self.cache.rivals(name, net, ignore_pods),
+            not_allowed: self.not_allowed(name, net),
             // A record with an identity that an older network has is that network's.
             users: if same_uuid.is_some() {
                 Users::default()
@@ -261,6 +262,18 @@ impl Engine {
             same_uuid,
             nad: self.nad_of(name, net),
         }
+    }
+
+    /// Why a network may not have its subnets, if they would be in the nodes' routing tables. The cluster's own network has
+    /// what the administrator gave it.
+    fn not_allowed(&self, name: &Name, net: &NetworkView) -> Option<String> {
+        let allowed = self.options.allowed_subnets.clone();
+        let own = cluster_default(&self.options.namespace);
+        let allowed = match self.options.has_own_blocks() {
+            true => allowed.with_own_network(&own.namespace, &own.name),
+            false => allowed,
+        };
+        allowed.refusal(&name.namespace, &name.name, routed(net))
     }
 
     fn number(&self, net: &NetworkView) -> VniState {

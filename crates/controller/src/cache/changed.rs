@@ -2,8 +2,8 @@
 
 use super::multi_nic::GATHER;
 use super::{
-    BlockView, Cache, Change, Index, Name, NetworkView, NodeView, RecordView, RequestView,
-    USAGE_DELAY, Work, enqueue_now, routed, subnets_of,
+    ApiServerView, BlockView, Cache, Change, Index, Name, NetworkView, NodeView, RecordView,
+    RequestView, ServiceCidrView, USAGE_DELAY, Work, enqueue_now, routed, subnets_of,
 };
 use crate::decide::conflict::AddressOwner;
 use crate::queue::Key;
@@ -159,6 +159,18 @@ impl Cache {
         if uid(old) != uid(new) {
             self.all_multi_nics(GATHER, work);
         }
+    }
+
+    pub(super) fn services_changed(&mut self, change: Change<ServiceCidrView>, work: &mut Work) {
+        let nets = |view: Option<ServiceCidrView>| view.map(|one| one.cidrs).unwrap_or_default();
+        let owner = AddressOwner::Services(change.name.name);
+        self.move_prefixes(owner, &nets(change.old), &nets(change.new), work);
+    }
+
+    pub(super) fn api_server_changed(&mut self, change: Change<ApiServerView>, work: &mut Work) {
+        let nets = |view: Option<ApiServerView>| view.map(|one| one.addresses).unwrap_or_default();
+        let owner = AddressOwner::ApiServer(Some(change.name.name));
+        self.move_prefixes(owner, &nets(change.old), &nets(change.new), work);
     }
 
     /// Replaces somebody's prefixes; the networks that overlap the old or the new are looked at.

@@ -12,8 +12,9 @@ mod views;
 pub(crate) use later::{Later, Waiting};
 pub(crate) use table::{Change, Table};
 pub(crate) use views::{
-    AnyNad, BlockView, HostNicsView, Identity, MultiNicView, NadView, Name, NamespaceView,
-    NetworkView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView, View, name_of,
+    AnyNad, ApiServerView, BlockView, HostNicsView, Identity, MultiNicView, NadView, Name,
+    NamespaceView, NetworkView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView,
+    View, name_of,
 };
 
 use crate::decide::conflict::{AddressOwner, Age, Precedence, Rival, precedes};
@@ -28,6 +29,7 @@ use plexus_api::later::LaterKind;
 use plexus_api::objects::{BlockSpec, DonatedPart, NetworkSpec, Phase};
 use plexus_core::ipam::is_legal;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// What a watch reports about one kind.
@@ -39,6 +41,7 @@ pub(crate) enum Update {
     Record(Event<(Name, RecordView)>),
     Node(Event<(Name, NodeView)>),
     Services(Event<(Name, ServiceCidrView)>),
+    ApiServers(Event<(Name, ApiServerView)>),
     Policy(Event<(Name, PolicyView)>),
     MultiNic(Event<(Name, MultiNicView)>),
     HostNics(Event<(Name, HostNicsView)>),
@@ -61,6 +64,7 @@ pub(crate) struct Cache {
     pub(crate) records: Table<RecordView>,
     pub(crate) nodes: Table<NodeView>,
     pub(crate) services: Table<ServiceCidrView>,
+    pub(crate) api_servers: Table<ApiServerView>,
     pub(crate) policies: Table<PolicyView>,
     pub(crate) multi_nics: Table<MultiNicView>,
     pub(crate) host_nics: Table<HostNicsView>,
@@ -99,6 +103,7 @@ impl Cache {
             ("MultiNicNetworks", self.multi_nics.is_complete()),
             ("HostInterfaces", self.host_nics.is_complete()),
             ("Namespaces", self.namespaces.is_complete()),
+            ("EndpointSlices", self.api_servers.is_complete()),
             ("NetworkPolicies", !policies || self.policies.is_complete()),
         ]
         .into_iter()
@@ -145,16 +150,12 @@ impl Cache {
             }
             Update::Services(event) => {
                 for change in self.services.feed(event) {
-                    let owner = AddressOwner::Services(change.name.name);
-                    let nets = |services: Option<&ServiceCidrView>| {
-                        services.map(|s| s.cidrs.clone()).unwrap_or_default()
-                    };
-                    self.move_prefixes(
-                        owner,
-                        &nets(change.old.as_ref()),
-                        &nets(change.new.as_ref()),
-                        &mut work,
-                    );
+                    self.services_changed(change, &mut work);
+                }
+            }
+            Update::ApiServers(event) => {
+                for change in self.api_servers.feed(event) {
+                    self.api_server_changed(change, &mut work);
                 }
             }
             Update::MultiNic(event) => {
@@ -185,6 +186,14 @@ impl Cache {
             }
         }
         work
+    }
+
+    /// Where this process reaches the API server: no network may take that.
+    pub(crate) fn set_api_server(&mut self, addresses: &[IpAddr]) {
+        for address in addresses {
+            let owner = AddressOwner::ApiServer(None);
+            self.prefixes.insert((*address).into(), owner);
+        }
     }
 
     /// The network with this UID.
@@ -364,6 +373,8 @@ impl Cache {
                     true
                 }
                 AddressOwner::Node(_) => false,
+                // Its pods reach it by its Service.
+                AddressOwner::ApiServer(_) => return None,
             };
             Some(Rival {
                 owner,
@@ -393,7 +404,7 @@ impl Cache {
 }
 
 /// The prefixes that a network puts into the nodes' own routing tables.
-fn routed(net: &NetworkView) -> Vec<IpNet> {
+pub(crate) fn routed(net: &NetworkView) -> Vec<IpNet> {
     subnets_of(net, Routing::Node)
 }
 

@@ -422,3 +422,41 @@ fn an_overlay_must_not_hide_the_clusters_pods_and_services() {
     );
     assert!(has(&work, &network("pods")) && waits(&cache, "pods"));
 }
+
+#[test]
+fn what_leads_to_the_api_server_is_nobody_elses() {
+    let mut cache = Cache::default();
+    let cidrs = [
+        ("slice", "10.9.0.0/24"),
+        ("reached", "10.8.0.0/16"),
+        ("free", "10.7.0.0/16"),
+    ];
+    for (name, cidr) in cidrs {
+        let (name, net) = net(name, "t", "routed", cidr);
+        cache.feed(Update::Network(Event::Apply((name, net))));
+    }
+    cache.set_api_server(&["10.8.0.1".parse().unwrap()]);
+    let slice = |service: &str, address: &str| {
+        let slice = json!({"metadata": {"name": "kubernetes", "namespace": "default", "uid": service,
+                "labels": {"kubernetes.io/service-name": service}}, "addressType": "IPv4",
+            "endpoints": [{"addresses": [address]}]});
+        let slice = ApiServerView::of(serde_json::from_value(slice).unwrap());
+        (Name::new("default", service), slice)
+    };
+    let work = cache.feed(Update::ApiServers(Event::Apply(slice(
+        "kubernetes",
+        "10.9.0.7",
+    ))));
+    assert!(has(&work, &network("slice")), "it is looked at again");
+    cache.feed(Update::ApiServers(Event::Apply(slice("other", "10.7.0.7"))));
+    let rivals = |name: &str| {
+        let name = Name::new("t", name);
+        cache.rivals(&name, cache.networks.get(&name).unwrap(), false)
+    };
+    for name in ["slice", "reached"] {
+        let rivals = rivals(name);
+        assert!(must_wait(&rivals), "{name}: {rivals:?}");
+        assert!(rivals[0].owner.to_string().starts_with("the API server"));
+    }
+    assert_eq!(rivals("free"), []);
+}

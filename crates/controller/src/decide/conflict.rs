@@ -1,5 +1,5 @@
 //! Subnets that collide: who must wait. Addresses of `routed` networks are in the nodes' own
-//! routing tables, so no two of them may overlap, nor a Node's pods, address or the Services.
+//! routing tables, so no two of them may overlap, nor a Node's pods, address, the Services or the API server.
 //! `overlay` networks are apart and may overlap with anything but the cluster's own: a pod is in both, and
 //! what its second interface leads to, it cannot reach through its first.
 
@@ -37,6 +37,9 @@ pub(crate) enum AddressOwner {
     Node(String),
     /// Services, by the name of the ServiceCIDR.
     Services(String),
+    /// The API server: by the name of an EndpointSlice of Service `default/kubernetes`, or none: where the controller
+    /// reaches it.
+    ApiServer(Option<String>),
 }
 
 impl fmt::Display for AddressOwner {
@@ -46,6 +49,10 @@ impl fmt::Display for AddressOwner {
             AddressOwner::Pods(node) => write!(f, "podCIDR of Node {node}"),
             AddressOwner::Node(node) => write!(f, "address of Node {node}"),
             AddressOwner::Services(name) => write!(f, "ServiceCIDR {name}"),
+            AddressOwner::ApiServer(Some(name)) => {
+                write!(f, "the API server (EndpointSlice default/{name})")
+            }
+            AddressOwner::ApiServer(None) => f.write_str("the API server"),
         }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct NetworkFacts<'a> {
     pub(crate) spec: Result<&'a NetworkSpec, &'a str>,
     pub(crate) number: VniState,
     pub(crate) rivals: Vec<Rival>,
+    /// Why it may not have its subnets in the nodes' routing tables, if so.
+    pub(crate) not_allowed: Option<String>,
     pub(crate) users: Users,
     pub(crate) in_use_addresses: AddressesInUse,
     pub(crate) usage: Option<Usage>,
@@ -49,6 +51,9 @@ pub(crate) enum NadAgreement {
     Differs(String),
 }
 
+/// Its subnets are outside of what the administrator allows: a condition, and a reason for Pending.
+const NOT_ALLOWED: &str = "SubnetNotAllowed";
+
 /// Whether pods use it already, so that nobody else may have its addresses: also while it must wait,
 /// or goes.
 pub(crate) fn is_settled(status: &NetworkStatus, users: usize, blocks: usize) -> bool {
@@ -82,6 +87,10 @@ pub(crate) fn status(facts: &NetworkFacts<'_>, before: &NetworkStatus, now: &str
             "Overlap",
             conflict::describe(&facts.rivals),
         );
+    }
+    match &facts.not_allowed {
+        Some(why) => conditions.set(NOT_ALLOWED, true, "OutsideOfRanges", why),
+        None => conditions.over(NOT_ALLOWED, "Allowed", "its subnets are allowed"),
     }
     if facts.deleting && facts.users.count > 0 {
         conditions.set("InUse", true, "PodsAttached", facts.users.describe());
@@ -202,6 +211,9 @@ fn verdict(facts: &NetworkFacts<'_>) -> (Phase, &'static str, String) {
             return (Phase::Pending, "NoVni", message);
         }
         VniState::None | VniState::Own(_) => {}
+    }
+    if let Some(why) = &facts.not_allowed {
+        return (Phase::Pending, NOT_ALLOWED, format!("spec: {why}"));
     }
     if conflict::must_wait(&facts.rivals) {
         let message = format!(

@@ -18,6 +18,7 @@ fn facts(spec: Result<&NetworkSpec, &'static str>) -> NetworkFacts<'static> {
         spec,
         number: VniState::Own(5000),
         rivals: Vec::new(),
+        not_allowed: None,
         users: Users::default(),
         in_use_addresses: AddressesInUse::default(),
         usage: None,
@@ -260,6 +261,28 @@ fn every_address_is_no_subnet() {
             [(reason.to_owned(), message.to_owned())]
         );
     }
+}
+
+#[test]
+fn subnets_that_nobody_allowed_wait_and_say_so() {
+    let mut public = facts(Ok(&overlay()));
+    public.not_allowed = Some("8.8.8.0/24 is not within a range".to_owned());
+    let waits = status(&public, &NetworkStatus::default(), "t");
+    assert_eq!(
+        (waits.phase, ready(&waits).1),
+        (Some(Phase::Pending), "SubnetNotAllowed")
+    );
+    let (holds, message) = condition(&waits, "SubnetNotAllowed").unwrap();
+    assert!(
+        holds == "True" && message.contains("8.8.8.0/24"),
+        "{message}"
+    );
+    let said = complaints(&waits);
+    assert_eq!((said.len(), said[0].0.as_str()), (1, "SubnetNotAllowed"));
+    public.not_allowed = None;
+    let free = status(&public, &waits, "t2");
+    assert_eq!(free.phase, Some(Phase::Active));
+    assert_eq!(condition(&free, "SubnetNotAllowed").unwrap().0, "False");
 }
 
 #[test]

@@ -11,7 +11,42 @@ fn block(uid: &str, cidr: &str, node: &str) -> OwnedBlock {
         node: node.to_owned(),
         whole: cidr.max_prefix_len() - cidr.prefix_len() >= 6,
         given: Vec::new(),
+        claimed: ClaimAge::Unknown,
+        no_route: None,
     }
+}
+
+/// What a node without routes of ours does.
+fn block_routes(
+    here: &str,
+    nodes: &[FabricNode],
+    blocks: &[OwnedBlock],
+) -> (Vec<BlockRoute>, Vec<String>) {
+    super::block_routes(here, nodes, blocks, &ExistingRoutes::default())
+}
+
+fn own(here: &str, blocks: &[OwnedBlock]) -> Vec<IpNet> {
+    super::own(here, blocks, &ExistingRoutes::default())
+}
+
+fn made(seconds: i64, block: OwnedBlock) -> OwnedBlock {
+    OwnedBlock {
+        claimed: ClaimAge::Made(seconds),
+        ..block
+    }
+}
+
+fn closed(block: OwnedBlock) -> OwnedBlock {
+    OwnedBlock {
+        no_route: Some("Pending: spec.subnets".to_owned()),
+        ..block
+    }
+}
+
+fn text(routes: &[BlockRoute]) -> Vec<String> {
+    let each = routes.iter();
+    each.map(|route| format!("{} {}", route.dst, route.via))
+        .collect()
 }
 
 fn giving(mut block: OwnedBlock, donations: &[(&str, &str)]) -> OwnedBlock {
@@ -234,4 +269,133 @@ fn a_node_that_has_our_own_address_is_not_a_remote() {
     let local = "192.0.2.1".parse().unwrap();
     let (remotes, unreachable) = remotes("a", "n1", local, &twin, &blocks);
     assert!(remotes.is_empty() && unreachable.len() == 1);
+}
+
+/// A node's name is chosen by whoever registers it.
+#[test]
+fn of_two_owners_the_older_has_the_prefix_whatever_they_are_called() {
+    for (a, b) in [("n2", "n3"), ("n3", "n2")] {
+        for theirs in ["10.1.0.0/26", "10.1.0.0/24", "10.1.0.0/27"] {
+            let blocks = [
+                made(100, block("a", "10.1.0.0/26", a)),
+                made(101, block("b", theirs, b)),
+            ];
+            let (routes, refused) = block_routes("n1", &nodes(), &blocks);
+            let via = address_of(a, &nodes(), Family::V4).unwrap();
+            assert_eq!(text(&routes), [format!("10.1.0.0/26 {via}")], "{refused:?}");
+            assert_eq!(refused.len(), 1, "{refused:?}");
+            assert!(refused[0].starts_with(theirs), "{refused:?}");
+        }
+        // What the control plane gave a Node was there before.
+        let mut pods = block("cluster-default", "10.1.0.0/24", a);
+        pods.claimed = ClaimAge::ControlPlane;
+        let blocks = [made(0, block("b", "10.1.0.64/26", b)), pods];
+        let (routes, refused) = block_routes("n1", &nodes(), &blocks);
+        assert_eq!((routes.len(), refused.len()), (1, 1), "{routes:?}");
+        assert_eq!(routes[0].dst.to_string(), "10.1.0.0/24");
+    }
+}
+
+#[test]
+fn of_two_owners_of_whom_nothing_tells_the_first_none_gets_a_route() {
+    let alike = [ClaimAge::Unknown, ClaimAge::Made(7), ClaimAge::ControlPlane];
+    for claimed in alike {
+        let mut blocks = [
+            block("a", "10.1.0.0/26", "n2"),
+            block("b", "10.1.0.0/26", "n3"),
+        ];
+        blocks.iter_mut().for_each(|block| block.claimed = claimed);
+        let (routes, refused) = block_routes("n1", &nodes(), &blocks);
+        assert_eq!(text(&routes), Vec::<String>::new());
+        assert_eq!(refused.len(), 2, "each is said: {refused:?}");
+        assert!(refused[0].contains("nothing tells"), "{refused:?}");
+        // Traffic that goes to one of them already is not moved.
+        for via in ["192.0.2.2", "192.0.2.3"] {
+            let route = BlockRoute {
+                dst: blocks[0].cidr,
+                via: via.parse().unwrap(),
+            };
+            let existing = ExistingRoutes {
+                to_blocks: BTreeSet::from([route.clone()]),
+                ..ExistingRoutes::default()
+            };
+            let (routes, refused) = super::block_routes("n1", &nodes(), &blocks, &existing);
+            assert_eq!((routes, refused.len()), (vec![route], 1));
+        }
+    }
+    // One of which something is known does not win by it alone.
+    let blocks = [
+        made(7, block("a", "10.1.0.0/26", "n2")),
+        block("b", "10.1.0.0/26", "n3"),
+    ];
+    assert!(block_routes("n1", &nodes(), &blocks).0.is_empty());
+}
+
+#[test]
+fn a_network_that_is_not_active_keeps_its_routes_and_gets_no_new_ones() {
+    let blocks = [
+        closed(block("a", "10.1.0.0/26", "n2")),
+        closed(block("a", "10.1.0.64/26", "n3")),
+        closed(block("a", "10.1.0.128/26", "n1")),
+        closed(block("a", "10.1.0.192/26", "n1")),
+        block("b", "10.2.0.0/26", "n3"),
+    ];
+    let (routes, refused) = block_routes("n1", &nodes(), &blocks);
+    assert_eq!(text(&routes), ["10.2.0.0/26 192.0.2.3"]);
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    assert!(refused[0].contains("Pending: spec.subnets"), "{refused:?}");
+    assert!(own("n1", &blocks).is_empty());
+
+    let route = |dst: &str, via: &str| BlockRoute {
+        dst: dst.parse().unwrap(),
+        via: via.parse().unwrap(),
+    };
+    let existing = ExistingRoutes {
+        // The second leads elsewhere: what it leads to now would be new.
+        to_blocks: BTreeSet::from([
+            route("10.1.0.0/26", "192.0.2.2"),
+            route("10.1.0.64/26", "192.0.2.9"),
+        ]),
+        own: BTreeSet::from(["10.1.0.128/26".parse().unwrap()]),
+    };
+    let (routes, _) = super::block_routes("n1", &nodes(), &blocks, &existing);
+    assert_eq!(
+        text(&routes),
+        ["10.1.0.0/26 192.0.2.2", "10.2.0.0/26 192.0.2.3"]
+    );
+    let own = super::own("n1", &blocks, &existing);
+    assert_eq!(own, ["10.1.0.128/26".parse::<IpNet>().unwrap()]);
+}
+
+/// Otherwise whoever writes a Network that nobody lets become Active would take routes away.
+#[test]
+fn what_gets_no_route_takes_none_away() {
+    for (node, age) in [("n3", ClaimAge::Made(1)), ("n1", ClaimAge::Unknown)] {
+        let mut robber = closed(block("b", "10.1.0.0/24", node));
+        robber.claimed = age;
+        let blocks = [made(100, block("a", "10.1.0.0/26", "n2")), robber];
+        let (routes, _) = block_routes("n1", &nodes(), &blocks);
+        assert_eq!(text(&routes), ["10.1.0.0/26 192.0.2.2"]);
+    }
+}
+
+/// Otherwise a block around those of others would take all of them away, by losing against one.
+#[test]
+fn who_loses_takes_nothing_from_others() {
+    let blocks = [
+        made(1, block("a", "10.1.0.0/26", "n2")),
+        made(2, block("b", "10.0.0.0/8", "n3")),
+        made(3, block("c", "10.2.0.0/26", "n2")),
+        made(3, block("d", "10.3.0.0/26", "n3")),
+    ];
+    let (routes, refused) = block_routes("n1", &nodes(), &blocks);
+    let expected = [
+        "10.1.0.0/26 192.0.2.2",
+        "10.2.0.0/26 192.0.2.2",
+        "10.3.0.0/26 192.0.2.3",
+    ];
+    assert_eq!(
+        (text(&routes).as_slice(), refused.len()),
+        (&expected.map(str::to_owned)[..], 1)
+    );
 }

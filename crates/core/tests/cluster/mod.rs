@@ -6,6 +6,7 @@ use plexus_api::cni::{
     Provider, Routed,
 };
 use plexus_api::objects::MultiNicNetworkSpec;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::attach::{AttachRequest, Sandbox};
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::refusal::{Fault, Refusal};
@@ -16,6 +17,7 @@ use plexus_core::resolve::{
 use plexus_types::chain;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// One pod, and all that there is.
@@ -38,6 +40,7 @@ impl Case {
         Settings {
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: nets(&json!(["10.244.0.0/16", "fd00:244::/48", "10.96.0.0/12"])),
+            allowed_subnets: AllowedSubnets::default(),
         }
     }
 
@@ -141,6 +144,13 @@ impl Objects for Case {
             spec: Arc::new(spec),
             nics: nics.map(nic).collect(),
         }))
+    }
+
+    fn taken_within(&self, net: &IpNet) -> Option<String> {
+        let taken = self.0["taken"].as_object().into_iter().flatten();
+        let mut taken = taken.map(|(address, whose)| (address.parse::<IpAddr>().unwrap(), whose));
+        let (_, whose) = taken.find(|(address, _)| net.contains(address))?;
+        whose.as_str().map(str::to_owned)
     }
 }
 

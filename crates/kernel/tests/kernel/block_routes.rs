@@ -34,6 +34,10 @@ fn by_difference_and_never_a_pods() {
     assert_eq!(set(&wanted, &own).unwrap(), 0);
     wanted[0].via = "192.0.2.1".parse().unwrap();
     assert_eq!(set(&wanted, &own).unwrap(), 2);
+    // What is read is what was set, and no route to a pod.
+    let existing = fabric::routes(&node.side).unwrap();
+    assert_eq!(existing.to_blocks, wanted.iter().cloned().collect());
+    assert_eq!(existing.own, own.into_iter().collect());
     let seen = node.ns.sh("ip route; ip -6 route");
     for text in [
         "10.8.1.0/24 via 192.0.2.1",

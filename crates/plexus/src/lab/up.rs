@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::show;
-use crate::value;
+use crate::value::{self, Cidrs};
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
@@ -27,6 +27,10 @@ pub(super) struct Flags {
     /// The default network's subnets, comma-separated; default 10.244.0.0/16,fd00:244::/56.
     #[arg(long, value_delimiter = ',', value_parser = value::cidr)]
     subnets: Vec<IpNet>,
+    /// The ranges that the subnets of `routed` Networks must be in, comma-separated, nothing for none; default: private and
+    /// unique local addresses.
+    #[arg(long, value_parser = value::cidrs)]
+    allowed_subnets: Option<Cidrs>,
     /// Seconds that a Node must have been gone before its blocks return, from 1 to 3600; default 10.
     #[arg(long, value_parser = value::number::<1, 3600>)]
     node_grace: Option<u16>,
@@ -50,6 +54,7 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
         nodes: flags.nodes.map(small),
         nics: flags.nics.map(small),
         subnets: flags.subnets,
+        allowed_subnets: flags.allowed_subnets.map(|ranges| ranges.0),
         node_grace: flags.node_grace,
     };
     let mut progress = Progress::new(start);

@@ -25,11 +25,12 @@ use crate::context;
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
 use crate::server::{self, LISTEN, ServerOptions};
-use crate::value;
+use crate::value::{self, Cidrs};
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
 use parts::Controller;
+use plexus_core::allowed_subnets::{AllowedSubnets, USUAL_RANGES};
 use plexus_kernel::Signals;
 use rotated_log::RotatedLog;
 use std::ffi::OsString;
@@ -58,6 +59,9 @@ pub(crate) struct Flags {
     /// 10.245.0.0/16 and fd00:245::/48.
     #[arg(long, value_delimiter = ',', num_args = 0.., value_parser = value::cidr)]
     own_subnets: Vec<IpNet>,
+    /// The ranges that the subnets of `routed` Networks must be in, comma-separated; nothing for none.
+    #[arg(long, default_value = USUAL_RANGES, value_parser = value::cidrs)]
+    allowed_subnets: Cidrs,
     /// Where the agent's queries are answered besides its socket, such as 127.0.0.1:9091.
     #[arg(long, value_parser = value::loopback)]
     query_address: Option<SocketAddr>,
@@ -157,6 +161,7 @@ fn machine(flags: &Flags, node: String) -> Machine {
             true => host::usual_subnets(),
             false => flags.own_subnets.clone(),
         },
+        allowed_subnets: AllowedSubnets::new(flags.allowed_subnets.0.clone()),
         shim: shim(flags),
         query_address: flags.query_address,
     }

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use plexus_agent::{ClusterNetwork, Kubernetes};
 use plexus_client::Server;
 use plexus_controller as controller;
+use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::nics::NicChoice;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) struct Machine {
     pub(crate) node: String,
     pub(crate) node_ips: Vec<IpAddr>,
     pub(crate) subnets: Vec<IpNet>,
+    pub(crate) allowed_subnets: AllowedSubnets,
     pub(crate) shim: Option<PathBuf>,
     pub(crate) query_address: Option<SocketAddr>,
 }
@@ -49,6 +51,7 @@ pub(crate) fn agent(paths: &Paths, machine: &Machine, api: Option<&Path>) -> ple
             namespace: NAMESPACE.to_owned(),
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: machine.subnets.clone(),
+            allowed_subnets: machine.allowed_subnets.clone(),
             node_ips: machine.node_ips.clone(),
             cluster_network: ClusterNetwork::OwnBlocks,
             containers: true,
@@ -70,6 +73,7 @@ impl Controller {
         options.server = Server::Socket(api.to_owned());
         options.namespace = NAMESPACE.to_owned();
         options.cluster_network = controller::ClusterNetwork::Own;
+        options.allowed_subnets = machine.allowed_subnets.clone();
         options.own_cidrs = controller::OwnCidrs::Blocks(machine.subnets.clone());
         let (stop, stop_requested) = watch::channel(false);
         let thread = std::thread::Builder::new()

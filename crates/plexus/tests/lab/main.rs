@@ -17,3 +17,4 @@ mod nics;
 mod nodes;
 mod pods;
 mod readme;
+mod routes;

@@ -236,6 +236,7 @@ fn shared(
         cni_conf_dir: directory.to_owned(),
         host_root: None,
         pod_cidrs: false,
+        allowed_subnets: Default::default(),
         containers: false,
     };
     let hooks: Arc<dyn Hooks> = Arc::clone(hooks) as Arc<dyn Hooks>;

@@ -7,7 +7,9 @@ mod node;
 
 pub(crate) use multi_nic::{HostNicsView, MultiNicView, NamespaceView};
 pub(crate) use network::{AnyNad, NadView, NetworkView};
-pub(crate) use node::{BlockView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView};
+pub(crate) use node::{
+    ApiServerView, BlockView, NodeView, PolicyView, RecordView, RequestView, ServiceCidrView,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource, ResourceExt};

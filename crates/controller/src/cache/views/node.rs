@@ -3,6 +3,7 @@
 use super::{Identity, Name, View};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node as ApiNode;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::Resource;
 use kube::core::DeserializeGuard;
@@ -245,6 +246,33 @@ impl View for ServiceCidrView {
         ServiceCidrView {
             id: Identity::of(&services.metadata),
             cidrs: cidrs.iter().filter_map(|cidr| cidr.parse().ok()).collect(),
+        }
+    }
+
+    fn id(&self) -> &Identity {
+        &self.id
+    }
+}
+
+/// Where the Service `default/kubernetes` leads: nothing of other Services' EndpointSlices.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ApiServerView {
+    pub(crate) id: Identity,
+    pub(crate) addresses: Vec<IpNet>,
+}
+
+impl View for ApiServerView {
+    type Object = EndpointSlice;
+
+    fn of(slice: EndpointSlice) -> Self {
+        let labels = slice.metadata.labels.as_ref();
+        let service = labels.and_then(|labels| labels.get("kubernetes.io/service-name"));
+        let is_it = service.is_some_and(|service| service == "kubernetes");
+        let addresses = slice.endpoints.iter().flat_map(|one| &one.addresses);
+        let addresses = addresses.filter_map(|one| one.parse::<IpAddr>().ok());
+        ApiServerView {
+            id: Identity::of(&slice.metadata),
+            addresses: addresses.filter(|_| is_it).map(IpNet::from).collect(),
         }
     }
 

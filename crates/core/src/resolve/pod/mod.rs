@@ -42,6 +42,7 @@ pub use once::ReadOnce;
 pub use plexus_api::pod::ANNOTATIONS;
 pub use request::Named;
 
+use crate::allowed_subnets::AllowedSubnets;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
 use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
@@ -120,6 +121,11 @@ pub trait Objects {
     fn on_disk(&self, name: &str) -> Option<String>;
     /// A MultiNicNetwork, with what this node has of it.
     fn multi_nic(&self, name: &str) -> Option<Arc<MultiNicObject>>;
+    /// What is within a prefix that no network may take from the nodes: an address of a Node, or the API server's.
+    fn taken_within(&self, net: &IpNet) -> Option<String> {
+        let _ = net;
+        None
+    }
 }
 
 /// What holds on every node of the cluster.
@@ -129,6 +135,8 @@ pub struct Settings {
     pub cluster_name: String,
     /// Pod and service CIDRs: they stay on eth0 when the default route goes elsewhere.
     pub cluster_cidrs: Vec<IpNet>,
+    /// `--allowed-subnets`: what networks may put into the nodes' own routing tables.
+    pub allowed_subnets: AllowedSubnets,
 }
 
 /// Where an attachment came from; kept in the journal, so that records and answers can be made

@@ -2,7 +2,7 @@
 
 use super::error::{ResolveError, invalid};
 use super::lookup::{Lookup, Networks, ResolvedNetwork, network_name, without_default_route};
-use super::{NetworkObject, Reference};
+use super::{NetworkObject, Reference, is_of_fabric};
 use crate::plan::plain_route;
 use plexus_api::Problems;
 use plexus_api::cni::{BlockIpam, Network, ObjectFacts, ParsedNetwork, ProviderKind};
@@ -38,11 +38,45 @@ impl Lookup<'_> {
                 .map_err(ResolveError::Config)?,
         };
         let uuid = object.spec.uuid.as_ref().unwrap_or(&object.uid);
+        let reference = Reference::of(&object.namespace, &object.name, uuid, &network);
+        self.check_subnets(object, &network, &reference)?;
         Ok(ResolvedNetwork {
-            reference: Reference::of(&object.namespace, &object.name, uuid, &network),
+            reference,
             networks: Networks::One(network),
             warnings: Vec::new(),
         })
+    }
+
+    /// What the controller should have said of subnets in the nodes' own tables, wherever the object has them.
+    fn check_subnets(
+        &self,
+        object: &NetworkObject,
+        network: &Network,
+        reference: &Reference,
+    ) -> Result<(), ResolveError> {
+        if !is_of_fabric(network) {
+            return Ok(());
+        }
+        let mut subnets = reference.subnets.iter().map(|(subnet, _)| *subnet);
+        let allowed = &self.settings.allowed_subnets;
+        let (namespace, name) = (&object.namespace, &object.name);
+        let refusal = allowed.refusal(namespace, name, subnets.clone());
+        let taken = || {
+            let taken = |net| Some((net, self.objects.taken_within(&net)?));
+            let (net, what) = subnets.find_map(taken)?;
+            Some(format!(
+                "{} contains {what}: give it other addresses",
+                net.trunc()
+            ))
+        };
+        match refusal.or_else(taken) {
+            None => Ok(()),
+            Some(reason) => Err(ResolveError::Unusable {
+                object: path(object),
+                reason,
+                passing: false,
+            }),
+        }
     }
 
     fn check_allowed(&self, object: &NetworkObject) -> Result<(), ResolveError> {

@@ -45,6 +45,7 @@ impl TestNode {
             cni_conf_dir: directory.clone(),
             host_root: None,
             pod_cidrs: true,
+            allowed_subnets: Default::default(),
             containers: false,
         };
         let told: Arc<dyn Hooks> = Arc::clone(&hooks) as Arc<dyn Hooks>;

@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 use plexus_client::Server;
+use plexus_core::resolve::NamespaceRules;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -52,6 +53,8 @@ pub struct Kubernetes {
     pub cluster_name: String,
     /// Pod and service CIDRs: not masqueraded, and always by way of the first interface.
     pub cluster_cidrs: Vec<IpNet>,
+    /// Whose pods may use which networks.
+    pub namespaces: NamespaceRules,
     /// This node's addresses on the underlay; empty: what its Node says.
     pub node_ips: Vec<IpAddr>,
     /// Who gives pods their first interface.

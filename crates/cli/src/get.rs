@@ -228,13 +228,14 @@ fn pod(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
     ]
 }
 
-/// The record of a pod, by its UID.
+/// The record of a pod, by its UID; what another node says of it is not it.
 pub fn record_of<'w>(snapshot: &'w Snapshot, pod: &Value) -> Option<&'w Value> {
-    let uid = text(pod, "/metadata/uid");
-    snapshot
-        .records
-        .iter()
-        .find(|record| text(record, "/spec/pod/uid") == uid && namespace(record) == namespace(pod))
+    let (uid, node) = (text(pod, "/metadata/uid"), text(pod, "/spec/nodeName"));
+    let mut records = snapshot.records.iter();
+    records.find(|record| {
+        let is_there = node.is_empty() || text(record, "/spec/node") == node;
+        is_there && text(record, "/spec/pod/uid") == uid && namespace(record) == namespace(pod)
+    })
 }
 
 /// A record's network as users know it.

@@ -7,8 +7,8 @@ use plexus_api::objects::{NetworkSpec, NetworkStatus};
 use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::resolve::{
-    NadObject, NetworkObject, Objects, PodFacts, ReadOnce, Settings, nad_size, network_size,
-    too_large,
+    NadObject, NamespaceRules, NetworkObject, Objects, PodFacts, ReadOnce, Settings, nad_size,
+    network_size, too_large,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +104,8 @@ impl Snapshot {
         Settings {
             cluster_name: named.unwrap_or_else(|| CLUSTER_NAME.to_owned()),
             cluster_cidrs,
+            // Of what agents were told nobody else knows; their Events say it.
+            namespaces: NamespaceRules::default(),
         }
     }
 

@@ -354,10 +354,6 @@ fn is_default(path: &str, value: &Value) -> bool {
         (path, value.to_string().as_str()),
         ("f:spec/f:provider", "\"overlay\"")
             | ("f:spec/f:snat", "false")
-            | (
-                "f:spec/f:allowedNamespaces" | "f:spec/f:allowedNamespaces/f:from",
-                _
-            )
             | ("f:spec", _)
     )
 }

@@ -20,6 +20,7 @@ mod error;
 mod events;
 mod kinds;
 mod lenient;
+mod record_name;
 mod records;
 mod register;
 mod report;

@@ -99,6 +99,7 @@ impl Agent {
         let settings = Settings {
             cluster_name: kubernetes.cluster_name.clone(),
             cluster_cidrs: kubernetes.cluster_cidrs.clone(),
+            namespaces: kubernetes.namespaces.clone(),
         };
         let runtime = &conf.runtime;
         let Body::Named(fq_name) = &conf.body else {

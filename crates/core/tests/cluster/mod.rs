@@ -5,10 +5,12 @@ use plexus_api::cni::{
     Args, BlockIpam, BlockSubnet, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
     Provider, Routed,
 };
+use plexus_api::objects::From;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::refusal::{Fault, Refusal};
 use plexus_core::resolve::{
-    NadObject, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings, pod_networks,
+    NadObject, NamespaceRules, NetworkObject, Objects, PodFacts, PodNetworks, Reference, Settings,
+    pod_networks,
 };
 use plexus_types::chain;
 use serde_json::{Value, json};
@@ -35,6 +37,21 @@ impl Case {
         Settings {
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: nets(&json!(["10.244.0.0/16", "fd00:244::/48", "10.96.0.0/12"])),
+            namespaces: self.namespace_rules(),
+        }
+    }
+
+    /// The keys `unset` (Same) and `isolated` (the exceptions).
+    fn namespace_rules(&self) -> NamespaceRules {
+        let exceptions = self.0["isolated"].as_array();
+        let each = exceptions.into_iter().flatten();
+        NamespaceRules {
+            unset: match self.0["unset"].as_str() {
+                Some("Same") => From::Same,
+                _ => From::All,
+            },
+            isolated: exceptions.is_some(),
+            exceptions: each.map(|one| one.as_str().unwrap().to_owned()).collect(),
         }
     }
 

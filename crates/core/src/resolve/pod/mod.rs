@@ -20,6 +20,7 @@ mod kept;
 mod lookup;
 mod nad;
 mod named;
+mod namespaces;
 mod object;
 mod once;
 mod remedy;
@@ -35,6 +36,7 @@ pub use kept::{
 pub use lookup::by_fq_name;
 pub use nad::{ParsedNad, nad_network};
 pub use named::named_network;
+pub use namespaces::NamespaceRules;
 pub use object::name_of;
 pub use once::ReadOnce;
 pub use plexus_api::pod::ANNOTATIONS;
@@ -125,6 +127,8 @@ pub struct Settings {
     pub cluster_name: String,
     /// Pod and service CIDRs: they stay on eth0 when the default route goes elsewhere.
     pub cluster_cidrs: Vec<IpNet>,
+    /// Whose pods may use which networks.
+    pub namespaces: NamespaceRules,
 }
 
 /// Where an attachment came from; kept in the journal, so that records and answers can be made

@@ -6,7 +6,6 @@ use super::{NetworkObject, Reference};
 use crate::plan::plain_route;
 use plexus_api::Problems;
 use plexus_api::cni::{BlockIpam, Network, ObjectFacts, ParsedNetwork, ProviderKind};
-use plexus_api::objects::From;
 use plexus_api::pod::NetworkSelection;
 
 /// The phases that end by themselves.
@@ -19,6 +18,7 @@ impl Lookup<'_> {
         object: &NetworkObject,
         selection: &NetworkSelection,
     ) -> Result<ResolvedNetwork, ResolveError> {
+        self.check_isolated(&object.namespace, &object.name)?;
         check_usable(object)?;
         self.check_allowed(object)?;
         check_addresses(object)?;
@@ -42,35 +42,6 @@ impl Lookup<'_> {
             reference: Reference::of(&object.namespace, &object.name, uuid, &network),
             network,
             warnings: Vec::new(),
-        })
-    }
-
-    fn check_allowed(&self, object: &NetworkObject) -> Result<(), ResolveError> {
-        let pod = &self.pod.namespace;
-        let Some(allowed) = &object.spec.allowed_namespaces else {
-            return Ok(());
-        };
-        let (fits, rule) = match allowed.from {
-            From::All => (true, String::new()),
-            From::Same => (*pod == object.namespace, "its own namespace".to_owned()),
-            From::Selector => {
-                // Whose labels are not known fits no selector: not even one of what must not be there.
-                let labels = self.objects.namespace(pod);
-                let selector = allowed.selector.as_ref().filter(|one| !one.is_empty());
-                let known = selector.zip(labels);
-                let fits = known.is_some_and(|(selector, labels)| selector.fits(&labels));
-                let none = || "nobody: its selector is empty".to_owned();
-                let rule = selector.map_or_else(none, |one| format!("namespaces labelled {one}"));
-                (fits, rule)
-            }
-        };
-        if fits {
-            return Ok(());
-        }
-        Err(ResolveError::NotAllowed {
-            object: path(object),
-            rule,
-            pod: pod.clone(),
         })
     }
 }
@@ -111,7 +82,7 @@ pub(super) fn block_ipam(object: &NetworkObject) -> Result<BlockIpam, ResolveErr
     })
 }
 
-fn path(object: &NetworkObject) -> String {
+pub(super) fn path(object: &NetworkObject) -> String {
     format!("{}/{}", object.namespace, object.name)
 }
 

@@ -131,7 +131,7 @@ fn a_tenant_reaches_no_node_by_a_network() {
             );
         }
         // No change leads there either.
-        tenant.network("good", many(8)).await.unwrap();
+        tenant.network("good", many(7)).await.unwrap();
         let networks = tenant.networks();
         for (change, reason) in [
             (

@@ -4,7 +4,8 @@
 use crate::tokens::{config, kind, token, with_token};
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
 use kube::api::{
-    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, TypeMeta,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams,
+    PostParams, TypeMeta,
 };
 use kube::{Client, Error};
 use serde::Deserialize;
@@ -19,7 +20,7 @@ const NAMED: &str = "plexus-system";
 const HEEDED: Duration = Duration::from_secs(120);
 
 /// Runs a test.
-pub fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -28,7 +29,7 @@ pub fn run(test: impl Future<Output = ()>) {
 }
 
 /// Installs Plexus without its pods, once, and says in which namespace.
-pub fn installed() -> &'static str {
+pub(crate) fn installed() -> &'static str {
     static HOME: OnceLock<String> = OnceLock::new();
     HOME.get_or_init(|| {
         let home = format!("elsewhere-{}", std::process::id());
@@ -39,21 +40,54 @@ pub fn installed() -> &'static str {
 
 async fn install(home: &str) {
     let client = Client::try_from(config().await).unwrap();
-    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this");
+    let deploy = Path::new(&here).join("../../deploy");
     let nads = deploy.join("crds/network-attachment-definitions.k8s.cni.cncf.io.yaml");
     let mut text = std::fs::read_to_string(deploy.join("install.yaml")).unwrap();
-    text = text.replace(NAMED, home);
     text.push_str("---\n");
     text.push_str(&std::fs::read_to_string(nads).unwrap());
+    let mut bounds = Vec::new();
     for document in serde_yaml_ng::Deserializer::from_str(&text) {
-        let object = Value::deserialize(document).unwrap();
+        let mut object = Value::deserialize(document).unwrap();
         let pods = ["DaemonSet", "Deployment"];
         if object.is_null() || pods.iter().any(|kind| object["kind"] == *kind) {
             continue;
         }
+        move_to(home, &mut object);
+        match object["kind"] == "ConfigMap" {
+            true => bounds.push(object),
+            false => apply(&client, object).await,
+        }
+    }
+    let tenant = Tenant::new("first", "plexus-tenant").await;
+    // Without the bounds tenants write nothing.
+    until_refused(&tenant, json!({}), "no params found").await;
+    for object in bounds {
         apply(&client, object).await;
     }
-    heeded().await;
+    until_refused(
+        &tenant,
+        json!({"provider": "macvlan"}),
+        "spec.provider: macvlan",
+    )
+    .await;
+    heeded(&tenant).await;
+}
+
+/// As tools do that install a manifest elsewhere: fields that are namespaces change, and no text that has one in it.
+fn move_to(home: &str, object: &mut Value) {
+    if object["kind"] == "Namespace" {
+        object["metadata"]["name"] = json!(home);
+    }
+    let subjects = object.get("subjects").and_then(Value::as_array);
+    let subjects = (0..subjects.map_or(0, Vec::len)).map(|at| format!("/subjects/{at}/namespace"));
+    let places = ["/metadata/namespace", "/spec/paramRef/namespace"];
+    for place in places.map(str::to_owned).into_iter().chain(subjects) {
+        match object.pointer_mut(&place) {
+            Some(namespace) if *namespace == NAMED => *namespace = json!(home),
+            _ => {}
+        }
+    }
 }
 
 async fn apply(client: &Client, object: Value) {
@@ -73,24 +107,30 @@ async fn apply(client: &Client, object: Value) {
     applied.unwrap_or_else(|error| panic!("{kind} {name}: {error}"));
 }
 
-/// Waits until the policies are in force, all of them.
-async fn heeded() {
-    let tenant = Tenant::new("first", "plexus-tenant").await;
+/// Waits until a tenant's Network is refused for this reason.
+async fn until_refused(tenant: &Tenant, spec: Value, reason: &str) {
     let start = Instant::now();
     loop {
-        let network = tenant
-            .dry_network(json!({"provider": "macvlan"}))
-            .await
-            .is_err_and(|error| error.to_string().contains("spec.provider: macvlan"));
-        let good = tenant.dry_network(json!({})).await.is_ok();
-        let nad = tenant
-            .nad("{}", json!({}))
-            .await
-            .is_err_and(|error| error.to_string().contains("spec.config must be"));
-        if network && good && nad {
+        let answer = tenant.dry_network(spec.clone()).await;
+        match &answer {
+            Err(error) if error.to_string().contains(reason) => return,
+            _ => assert!(start.elapsed() < HEEDED, "{reason}: {answer:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Waits until the other policies are in force.
+async fn heeded(tenant: &Tenant) {
+    let start = Instant::now();
+    loop {
+        let good = tenant.dry_network(json!({})).await;
+        let nad = tenant.nad("{}", json!({})).await;
+        let reason = "spec.config must be";
+        if good.is_ok() && nad.is_err_and(|error| error.to_string().contains(reason)) {
             break;
         }
-        assert!(start.elapsed() < HEEDED, "{network} {good} {nad}");
+        assert!(start.elapsed() < HEEDED, "{good:?}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     // Those of agents, which the same server reads at the same time.
@@ -98,7 +138,7 @@ async fn heeded() {
 }
 
 /// Pods as those of agents, on two nodes that are there in name only.
-pub async fn agents(admin: &Client, home: &str) -> [Pod; 2] {
+pub(crate) async fn agents(admin: &Client, home: &str) -> [Pod; 2] {
     let mut made = Vec::new();
     for number in 1..=2 {
         let node = format!("{home}-n{number}");
@@ -118,15 +158,15 @@ pub async fn agents(admin: &Client, home: &str) -> [Pod; 2] {
 }
 
 /// Somebody with a role in one namespace and no right besides.
-pub struct Tenant {
-    pub client: Client,
-    pub namespace: String,
+pub(crate) struct Tenant {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
     admin: Client,
 }
 
 impl Tenant {
     /// In a namespace of its own.
-    pub async fn new(name: &str, role: &str) -> Self {
+    pub(crate) async fn new(name: &str, role: &str) -> Self {
         let config = config().await;
         let admin = Client::try_from(config.clone()).unwrap();
         let namespace = format!("{name}-{}", std::process::id());
@@ -164,7 +204,7 @@ impl Tenant {
     }
 
     /// Objects of a kind of ours.
-    pub fn api(&self, of: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, of: &str, namespace: Option<&str>) -> Api<DynamicObject> {
         let client = self.client.clone();
         match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, &kind(of)),
@@ -172,27 +212,27 @@ impl Tenant {
         }
     }
 
-    pub fn networks(&self) -> Api<DynamicObject> {
+    pub(crate) fn networks(&self) -> Api<DynamicObject> {
         self.networks_in(&self.namespace)
     }
 
-    pub fn networks_in(&self, namespace: &str) -> Api<DynamicObject> {
+    pub(crate) fn networks_in(&self, namespace: &str) -> Api<DynamicObject> {
         self.api("Network", Some(namespace))
     }
 
     /// Those of the namespace, for the administrator of the cluster.
-    pub fn networks_of_admin(&self) -> Api<DynamicObject> {
+    pub(crate) fn networks_of_admin(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.admin.clone(), &self.namespace, &kind("Network"))
     }
 
-    pub fn nads(&self) -> Api<DynamicObject> {
+    pub(crate) fn nads(&self) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition");
         let plural = "network-attachment-definitions";
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 
-    pub fn network_object(&self, name: &str, spec: Value) -> DynamicObject {
+    pub(crate) fn network_object(&self, name: &str, spec: Value) -> DynamicObject {
         let network = json!({
             "apiVersion": "plexus.dev/v1alpha1", "kind": "Network",
             "metadata": {"name": name}, "spec": spec,
@@ -200,7 +240,7 @@ impl Tenant {
         serde_json::from_value(network).unwrap()
     }
 
-    pub async fn network(&self, name: &str, spec: Value) -> Result<DynamicObject, Error> {
+    pub(crate) async fn network(&self, name: &str, spec: Value) -> Result<DynamicObject, Error> {
         let network = self.network_object(name, spec);
         self.networks()
             .create(&PostParams::default(), &network)
@@ -217,7 +257,11 @@ impl Tenant {
     }
 
     /// One of a new name; without a configuration if it is empty.
-    pub async fn nad(&self, config: &str, annotations: Value) -> Result<DynamicObject, Error> {
+    pub(crate) async fn nad(
+        &self,
+        config: &str,
+        annotations: Value,
+    ) -> Result<DynamicObject, Error> {
         let mut nad = json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
             "metadata": {"generateName": "nad-", "annotations": annotations}, "spec": {},
@@ -229,29 +273,35 @@ impl Tenant {
         self.nads().create(&PostParams::default(), &nad).await
     }
 
-    /// A ResourceQuota, in force.
-    pub async fn limit_networks(&self, most: u32) {
+    /// A ResourceQuota, in force. The controller-manager learns of kinds within half a minute, and counts those that it
+    /// knows when a quota is made.
+    pub(crate) async fn limit_networks(&self, most: u32) {
         let hard = json!({"count/networks.plexus.dev": most.to_string()});
-        let quota = json!({"metadata": {"name": "networks"}, "spec": {"hard": hard}});
-        let quota: ResourceQuota = serde_json::from_value(quota).unwrap();
         let quotas: Api<ResourceQuota> = Api::namespaced(self.admin.clone(), &self.namespace);
-        quotas.create(&PostParams::default(), &quota).await.unwrap();
+        let (post, delete) = (PostParams::default(), DeleteParams::default());
+        let counted = |quota: ResourceQuota| {
+            let used = quota.status.and_then(|status| status.used);
+            used.is_some_and(|used| used.contains_key("count/networks.plexus.dev"))
+        };
         let start = Instant::now();
-        loop {
-            let found = quotas.get("networks").await.unwrap();
-            let counted = found.status.and_then(|status| status.used);
-            if counted.is_some_and(|used| used.contains_key("count/networks.plexus.dev")) {
+        for number in 0.. {
+            let name = format!("networks-{number}");
+            let quota = json!({"metadata": {"name": name}, "spec": {"hard": hard}});
+            let quota = serde_json::from_value(quota).unwrap();
+            quotas.create(&post, &quota).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            if counted(quotas.get(&name).await.unwrap()) {
                 return;
             }
             assert!(start.elapsed() < HEEDED, "nobody counts networks");
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            quotas.delete(&name, &delete).await.unwrap();
         }
     }
 }
 
 /// Refused by the API server, with these words.
 #[track_caller]
-pub fn refused<T>(answer: Result<T, Error>, words: &[&str]) {
+pub(crate) fn refused<T>(answer: Result<T, Error>, words: &[&str]) {
     match answer {
         Err(Error::Api(status)) => {
             assert!([403, 422].contains(&status.code), "{}", status.message);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 const STATUS: &str = "k8s.v1.cni.cncf.io/network-status";
 
 /// Two nodes with their agents' clients, one whose token belongs to no node, and the administrator.
-pub struct TestClients {
+pub(crate) struct TestClients {
     nodes: [String; 2],
     agents: [Client; 2],
     nobody: Client,
@@ -26,7 +26,7 @@ pub struct TestClients {
 
 impl TestClients {
     /// The tokens of accounts in the namespace `home`, the agents' for these pods of theirs.
-    pub async fn new(config: &Config, home: &str, agents: [Pod; 2]) -> Self {
+    pub(crate) async fn new(config: &Config, home: &str, agents: [Pod; 2]) -> Self {
         let admin = Client::try_from(config.clone()).unwrap();
         let nodes = [&agents[0], &agents[1]]
             .map(|pod| pod.spec.as_ref().unwrap().node_name.clone().unwrap());
@@ -53,7 +53,7 @@ impl TestClients {
     }
 
     /// Everything; what was made is gone afterwards.
-    pub async fn check(self) {
+    pub(crate) async fn check(self) {
         let (namespace, admin) = (self.namespace.clone(), self.admin.clone());
         let done = tokio::spawn(async move {
             records(&self).await;
@@ -375,7 +375,7 @@ async fn roles(stage: &TestClients) {
 }
 
 /// As kubelet asks for one: bound to a pod, and with it to the pod's node; or to nothing.
-pub async fn token(admin: &Client, home: &str, account: &str, pod: Option<&Pod>) -> String {
+pub(crate) async fn token(admin: &Client, home: &str, account: &str, pod: Option<&Pod>) -> String {
     let bound = pod.map(
         |pod| json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name_any(), "uid": pod.uid()}),
     );
@@ -390,14 +390,14 @@ pub async fn token(admin: &Client, home: &str, account: &str, pod: Option<&Pod>)
 }
 
 /// The same server for whoever has the token.
-pub fn with_token(config: &Config, token: String) -> Client {
+pub(crate) fn with_token(config: &Config, token: String) -> Client {
     let mut config = config.clone();
     config.auth_info = serde_json::from_value(json!({"token": token})).unwrap();
     Client::try_from(config).unwrap()
 }
 
 /// How to reach the server as its administrator.
-pub async fn config() -> Config {
+pub(crate) async fn config() -> Config {
     let named = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -416,7 +416,7 @@ pub async fn config() -> Config {
 }
 
 /// A kind of ours.
-pub fn kind(kind: &str) -> ApiResource {
+pub(crate) fn kind(kind: &str) -> ApiResource {
     let plural = match kind {
         "PodAttachments" => "podattachments",
         "Block" => "blocks",
@@ -431,7 +431,7 @@ pub fn kind(kind: &str) -> ApiResource {
 
 /// Refused for lack of a right, and said so.
 #[track_caller]
-pub fn forbidden<T>(answer: Result<T, Error>, message: &str) {
+pub(crate) fn forbidden<T>(answer: Result<T, Error>, message: &str) {
     match answer {
         Err(Error::Api(status)) => {
             assert_eq!(status.code, 403, "{}", status.message);

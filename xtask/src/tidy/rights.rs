@@ -114,12 +114,9 @@ fn granted(texts: &[Text]) -> BTreeSet<Row> {
     for document in parts.flat_map(|part| part.content.split("\n---\n")) {
         let is_role =
             document.contains("\nkind: ClusterRole\n") || document.contains("\nkind: Role\n");
-        let named = |name: &&str| document.contains(&format!("\n  name: {name}\n"));
-        let Some(account) = ACCOUNTS
-            .iter()
-            .position(|name| named(&name))
-            .filter(|_| is_role)
-        else {
+        let mut accounts = ACCOUNTS.iter();
+        let account = accounts.position(|name| document.contains(&format!("\n  name: {name}\n")));
+        let Some(account) = account.filter(|_| is_role) else {
             continue;
         };
         for rule in document.split("\n- apiGroups: ").skip(1) {

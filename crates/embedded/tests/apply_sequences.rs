@@ -352,8 +352,6 @@ fn only_empty(body: &Value) -> bool {
 fn is_default(path: &str, value: &Value) -> bool {
     matches!(
         (path, value.to_string().as_str()),
-        ("f:spec/f:provider", "\"overlay\"")
-            | ("f:spec/f:snat", "false")
-            | ("f:spec", _)
+        ("f:spec/f:provider", "\"overlay\"") | ("f:spec/f:snat", "false") | ("f:spec", _)
     )
 }

@@ -84,6 +84,8 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         .arg("--api-flag=--runtime-config=resource.k8s.io/v1beta1=true");
     let mut bare = run::suite(workspace, &[E2E], &["bare_api"])?;
     bare.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
+    let mut rights = run::suite(workspace, &[E2E], &["rights"])?;
+    rights.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     let mut controller = run::suite(workspace, &["plexus-controller/e2e"], &["api_server"])?;
     controller.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     // Tests of what only the agent itself sees.
@@ -102,7 +104,9 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         .and_then(|()| run::logged(workspace, &mut controller))
         .and_then(|()| run::logged(workspace, &mut definitions))
         .and_then(|()| run::logged(workspace, &mut agent))
-        .and_then(|()| api::differential(workspace, &kubeconfig));
+        .and_then(|()| api::differential(workspace, &kubeconfig))
+        // Its policies stay in force.
+        .and_then(|()| run::logged(workspace, &mut rights));
     let stopped = stop(workspace, BARE);
     done.and(stopped)
 }

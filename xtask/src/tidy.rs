@@ -1,10 +1,12 @@
 //! The checks that keep the house as it was built: which room may know which, how large a file
-//! may grow, where `unsafe` may live, who tells providers apart, which words never land, and where links lead. Reads files that git knows or
+//! may grow, where `unsafe` may live, who tells providers apart, which words never land, what
+//! is promised of rights, and where links lead. Reads files that git knows or
 //! would add; changes nothing.
 
 mod docs;
 mod providers;
 mod pure;
+mod rights;
 mod rooms;
 mod sizes;
 mod source;
@@ -60,6 +62,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     problems.extend(rooms::problems(&texts)?);
     problems.extend(providers::problems(&texts));
     problems.extend(docs::problems(&texts));
+    problems.extend(rights::problems(&texts));
     for problem in &problems {
         eprintln!("error: {problem}");
     }

@@ -31,6 +31,7 @@ pub use host::mounts::MountError;
 pub use host::uninstall::{UninstallError, uninstall, written_for_runtimes};
 pub use journal::JournalError;
 pub use options::{ClusterNetwork, Kubernetes, Options};
+pub use plexus_core::resolve::NamespaceRules;
 pub use serve::server::ListenError;
 pub use serve::tcp::QueryListenError;
 pub use start::{StartError, run, run_until};

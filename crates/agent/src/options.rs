@@ -5,6 +5,7 @@ use plexus_client::Server;
 use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::nics::NicChoice;
 use plexus_core::resolve::CLUSTER_DEFAULT;
+use plexus_core::resolve::NamespaceRules;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -57,6 +58,8 @@ pub struct Kubernetes {
     pub cluster_cidrs: Vec<IpNet>,
     /// What networks may put into the node's own routing tables.
     pub allowed_subnets: AllowedSubnets,
+    /// Whose pods may use which networks.
+    pub namespaces: NamespaceRules,
     /// This node's addresses on the underlay; empty: what its Node says.
     pub node_ips: Vec<IpAddr>,
     /// Who gives pods their first interface.

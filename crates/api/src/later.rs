@@ -19,12 +19,8 @@ const CLAIMS: &str = "it is kept, and waits: the DRA driver cni.dra.networking.x
 const CNI_CONFIG: &str = "it is kept, and waits: claims that refer to it need the DRA driver, which \
     is not part of this version; until then write the configuration into a \
     NetworkAttachmentDefinition";
-const MULTI_NIC: &str = "it is kept, and waits: the provider multi-nic is not part of this version, \
-    so that no interface is made from it; until then write one NetworkAttachmentDefinition (macvlan, \
-    ipvlan) per NIC";
-const MULTI_NIC_NETWORK: &str = "it has its blocks and its NetworkAttachmentDefinitions, and waits: the \
-    provider multi-nic is not part of this version, so that no interface is made from it; until then \
-    write one NetworkAttachmentDefinition (macvlan, ipvlan) per NIC";
+const MULTI_NIC_IPAM: &str = "it is kept, and waits: the IPAM multi-nic-ipam below a plugin that is executed is not \
+    part of this version; until then write a MultiNicNetwork, whose interfaces Plexus makes itself";
 /// What is said of a NIC in another VPC.
 pub(crate) const MULTI_VPC: &str = "it is kept, and waits: NICs in other VPCs (provider eni) are \
     not part of this version, so that a pod that names it does not start";
@@ -42,14 +38,12 @@ pub struct LaterKind {
     pub plural: &'static str,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// Whether its status says how far it is (`configStatus`).
-    pub has_phase: bool,
     /// What is said about its objects.
     pub text: &'static str,
 }
 
 /// All of them.
-pub const KINDS: [LaterKind; 5] = [
+pub const KINDS: [LaterKind; 4] = [
     resource("ResourceClaim", "resourceclaims", true),
     resource("ResourceClaimTemplate", "resourceclaimtemplates", true),
     resource("DeviceClass", "deviceclasses", false),
@@ -59,17 +53,7 @@ pub const KINDS: [LaterKind; 5] = [
         kind: "CNIConfig",
         plural: "cniconfigs",
         namespaced: false,
-        has_phase: false,
         text: CNI_CONFIG,
-    },
-    LaterKind {
-        group: "net.cogadvisor.io",
-        version: "v1",
-        kind: "MultiNicNetwork",
-        plural: "multinicnetworks",
-        namespaced: false,
-        has_phase: true,
-        text: MULTI_NIC_NETWORK,
     },
 ];
 
@@ -80,7 +64,6 @@ const fn resource(kind: &'static str, plural: &'static str, namespaced: bool) ->
         kind,
         plural,
         namespaced,
-        has_phase: false,
         text: CLAIMS,
     }
 }
@@ -183,7 +166,7 @@ impl Served {
 /// What a NAD of that plugin type waits for, if it does.
 pub fn plugin_waits(plugin: &str) -> Option<&'static str> {
     match plugin {
-        "multi-nic-ipam" => Some(MULTI_NIC),
+        "multi-nic-ipam" => Some(MULTI_NIC_IPAM),
         "multus-multivpc-cni" => Some(MULTI_VPC),
         _ => None,
     }

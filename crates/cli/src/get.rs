@@ -107,6 +107,9 @@ fn columns(kind: &Kind) -> (&'static [&'static str], &'static [&'static str]) {
             &["NAME"],
         ),
         "Namespace" => (&["NAME", "STATUS", "AGE"], &[]),
+        "MultiNicNetwork" => (&["NAME", "SUBNET", "STATE", "AGE"], &["WHY"]),
+        "HostInterface" => (&["NAME", "NICS", "AGE"], &[]),
+        "CIDR" | "IPPool" => (&["NAME", "AGE"], &[]),
         _ => (&["NAME", "STATE", "AGE"], &["WHY"]),
     }
 }
@@ -127,6 +130,19 @@ fn rows(kind: &Kind, object: &Value, snapshot: &Snapshot) -> Vec<Vec<Cell>> {
             text(object, "/status/phase").into(),
             age(),
         ],
+        "MultiNicNetwork" => vec![
+            name(object).into(),
+            text(object, "/spec/subnet").into(),
+            text(object, "/status/configStatus").into(),
+            age(),
+            text(object, "/status/message").into(),
+        ],
+        "HostInterface" => {
+            let nics = list(object, "/spec/interfaces").iter();
+            let nics: Vec<&str> = nics.map(|nic| text(nic, "/interfaceName")).collect();
+            vec![name(object).into(), nics.join(" ").into(), age()]
+        }
+        "CIDR" | "IPPool" => vec![name(object).into(), age()],
         _ => later(object, snapshot, age()),
     }]
 }
@@ -231,13 +247,14 @@ fn pod(object: &Value, snapshot: &Snapshot, age: Cell) -> Vec<Cell> {
     ]
 }
 
-/// The record of a pod, by its UID.
+/// The record of a pod, by its UID; what another node says of it is not it.
 pub fn record_of<'w>(snapshot: &'w Snapshot, pod: &Value) -> Option<&'w Value> {
-    let uid = text(pod, "/metadata/uid");
-    snapshot
-        .records
-        .iter()
-        .find(|record| text(record, "/spec/pod/uid") == uid && namespace(record) == namespace(pod))
+    let (uid, node) = (text(pod, "/metadata/uid"), text(pod, "/spec/nodeName"));
+    let mut records = snapshot.records.iter();
+    records.find(|record| {
+        let is_there = node.is_empty() || text(record, "/spec/node") == node;
+        is_there && text(record, "/spec/pod/uid") == uid && namespace(record) == namespace(pod)
+    })
 }
 
 /// A record's network as users know it.

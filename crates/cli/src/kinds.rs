@@ -1,7 +1,7 @@
 //! The kinds that the command line knows, and the words for them.
 
 use plexus_api::later;
-use plexus_api::objects::{GROUP, VERSION};
+use plexus_api::objects::{GROUP, MULTI_NIC_GROUP, MULTI_NIC_VERSION, VERSION};
 
 /// A kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Kind {
     pub namespaced: bool,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 12] = [
     own("Network", "networks", &["network", "net", "pnet"], true),
     core("Pod", "pods", &["pod", "po"], true),
     own("Block", "blocks", &["block"], false),
@@ -52,7 +52,15 @@ const KINDS: [Kind; 8] = [
         false,
     ),
     core("Namespace", "namespaces", &["namespace", "ns"], false),
+    multi_nic("MultiNicNetwork", "multinicnetworks"),
+    multi_nic("HostInterface", "hostinterfaces"),
+    multi_nic("CIDR", "cidrs"),
+    multi_nic("IPPool", "ippools"),
 ];
+
+const fn multi_nic(kind: &'static str, plural: &'static str) -> Kind {
+    plain(MULTI_NIC_GROUP, MULTI_NIC_VERSION, kind, plural, false)
+}
 
 const fn own(
     kind: &'static str,
@@ -192,17 +200,12 @@ mod tests {
             ("deviceclass", "DeviceClass"),
             ("multinicnetworks", "MultiNicNetwork"),
             ("cniconfig", "CNIConfig"),
+            ("hostinterface", "HostInterface"),
+            ("cidr", "CIDR"),
         ] {
             assert_eq!(find(word).unwrap().kind, kind, "{word}");
         }
-        for word in [
-            "",
-            "service",
-            "networks.example.com",
-            "s",
-            "cidrs",
-            "ippool",
-        ] {
+        for word in ["", "service", "networks.example.com", "s", "endpoints"] {
             let error = find(word).unwrap_err();
             assert!(
                 error.contains("attachments") && error.contains("kubectl"),

@@ -8,8 +8,8 @@ use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::ipam::{BlockSource, NodeBlocks, blocks_to_try};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::resolve::{
-    MultiNicObject, NadObject, NetworkObject, NodeNic, Objects, PodFacts, ReadOnce, Settings,
-    nad_size, network_size, too_large,
+    MultiNicObject, NadObject, NamespaceRules, NetworkObject, NodeNic, Objects, PodFacts, ReadOnce,
+    Settings, nad_size, network_size, too_large,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,10 @@ pub struct Snapshot {
     pub namespaces: Vec<Value>,
     /// Events about what is asked for.
     pub events: Vec<Value>,
+    /// MultiNicNetworks.
+    pub multi_nics: Vec<Value>,
+    /// HostInterfaces.
+    pub host_interfaces: Vec<Value>,
     /// Objects of kinds that later versions serve, also those that are for others.
     pub waiting: Vec<Value>,
     /// The controller's Lease.
@@ -83,6 +87,8 @@ impl Snapshot {
                 (_, "BlockRequest") => &mut snapshot.requests,
                 (_, "PodAttachments") => &mut snapshot.records,
                 (_, "NetworkAttachmentDefinition") => &mut snapshot.nads,
+                (_, "MultiNicNetwork") => &mut snapshot.multi_nics,
+                (_, "HostInterface") => &mut snapshot.host_interfaces,
                 _ if later::kind_of(&object).is_some() => &mut snapshot.waiting,
                 _ => continue,
             };
@@ -107,6 +113,8 @@ impl Snapshot {
             cluster_cidrs,
             // What is not allowed, the controller says in the Network's status.
             allowed_subnets: AllowedSubnets::everything(),
+            // Of what agents were told nobody else knows; their Events say it.
+            namespaces: NamespaceRules::default(),
         }
     }
 
@@ -338,12 +346,9 @@ impl Objects for NodeView<'_> {
     }
 
     fn multi_nic(&self, named: &str) -> Option<Arc<MultiNicObject>> {
-        let of_kind = |kind: &'static str, named: &str| {
-            let mut all = self.snapshot.waiting.iter();
-            all.find(|one| text(one, "/kind") == kind && name(one) == named)
-                .cloned()
-        };
-        let object = of_kind("MultiNicNetwork", named)?;
+        let called =
+            |all: &[Value], named: &str| all.iter().find(|one| name(one) == named).cloned();
+        let object = called(&self.snapshot.multi_nics, named)?;
         let spec = object.get("spec").cloned().unwrap_or_default();
         let spec: MultiNicNetworkSpec = serde_json::from_value(spec).ok()?;
         let uid = uid(&object);
@@ -353,7 +358,7 @@ impl Objects for NodeView<'_> {
             let nic = block.pointer("/spec/nic")?.clone();
             Some((serde_json::from_value(nic).ok()?, cidr(block)?))
         });
-        let host = of_kind("HostInterface", self.node).unwrap_or_default();
+        let host = called(&self.snapshot.host_interfaces, self.node).unwrap_or_default();
         let is_down = |nic: &str| {
             let mut all = list(&host, "/spec/interfaces").iter();
             all.any(|one| text(one, "/interfaceName") == nic && text(one, "/state") == "down")

@@ -322,7 +322,6 @@ fn overlapping_networks_and_one_that_waits() {
 fn what_waits_is_said_as_diagnose_says_it() {
     for (seed, pods, words) in [
         ("seed-001", 3, "it would wait: ResourceClaim"),
-        ("seed-002", 1, "there is a MultiNicNetwork of that name"),
         (
             "seed-003",
             2,
@@ -337,11 +336,11 @@ fn what_waits_is_said_as_diagnose_says_it() {
         assert!(!text.contains("ip -n pod"), "{text}");
     }
     // What is wrong besides is said too.
-    let asks = json!({"k8s.v1.cni.cncf.io/networks": "multi-nic-sample,nowhere"});
+    let asks = json!({"k8s.v1.cni.cncf.io/networks": "multus/multus-vpc-xxxx-yyyy,nowhere"});
     let two = json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "two", "namespace": "default", "annotations": asks},
         "spec": {"containers": [{"name": "a", "image": "b"}]}});
-    let sample = examples("seed-002/10-multi-nic-network.yaml");
+    let sample = examples("seed-003/10-whereabouts.yaml");
     let text = planned_with(&[sample], Some(two)).text;
     for words in ["it would wait: ", "it would not start: ", "default/nowhere"] {
         assert!(text.contains(words), "no {words:?} in\n{text}");

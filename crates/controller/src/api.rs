@@ -2,14 +2,9 @@
 //! Writes are patches, creates and deletes that name what they expect; nothing is replaced.
 
 use crate::FIELD_MANAGER;
-use crate::cache::{Identity, Name, NetworkView, View, Waiting};
+use crate::cache::{Identity, Name, NetworkView, View};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-    Preconditions,
-};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::{Client, Resource, ResourceExt};
 use plexus_api::objects::{Block, BlockRequest, Network, NetworkStatus, PodAttachments};
@@ -74,34 +69,6 @@ impl Cluster {
         self.answer("write the status of", format!("Network {name}"), sent)
             .await
             .map(NetworkView::of)
-    }
-
-    /// Says in the status of an object of a later kind that it waits, if it is still the version that
-    /// was read.
-    pub(crate) async fn set_waiting(&self, waiting: &Waiting) -> Result<(), Failure> {
-        let (kind, name, id) = (waiting.kind, &waiting.name, &waiting.id);
-        let resource = ApiResource {
-            group: kind.group.to_owned(),
-            version: kind.version.to_owned(),
-            api_version: waiting.api_version(),
-            kind: kind.kind.to_owned(),
-            plural: kind.plural.to_owned(),
-        };
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        // Whoever defined the kind may ask for all of these once one is there.
-        let patch = json!({
-            "metadata": {"resourceVersion": id.version, "uid": id.uid},
-            "status": {
-                "configStatus": "WaitForConfig", "routeStatus": "N/A", "message": kind.text,
-                "computeResults": [], "lastSyncTime": Time(Timestamp::now()),
-                "discovery": {"existDaemon": 0, "infoAvailable": 0, "cidrProcessed": 0},
-            },
-        });
-        let (params, patch) = (manager(), Patch::Merge(&patch));
-        let sent = api.patch_status(&name.name, &params, &patch);
-        let object = format!("{} {name}", kind.kind);
-        let written = self.answer("write the status of", object, sent).await;
-        written.map(drop)
     }
 
     /// Writes parts of a Network, if it is still the version that was read.

@@ -31,12 +31,11 @@ const ERROR_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Those that users write; the others are made from them by whoever serves them.
-const WRITTEN: [&str; 5] = [
+const WRITTEN: [&str; 4] = [
     "ResourceClaim",
     "ResourceClaimTemplate",
     "DeviceClass",
     "CNIConfig",
-    "MultiNicNetwork",
 ];
 
 /// The kinds that are watched.
@@ -142,13 +141,11 @@ fn seen(kind: &'static LaterKind, event: Event<DynamicObject>) -> Event<Waiting>
 /// What matters of an object.
 fn waiting(kind: &'static LaterKind, object: &DynamicObject) -> Waiting {
     let value = serde_json::to_value(object).unwrap_or_default();
-    let phase = value.pointer("/status/configStatus");
     Waiting {
         kind,
         name: name_in_scope(kind, object),
         id: Identity::of(object.meta()),
         served: Served::of(kind, &value),
-        silent: kind.has_phase && phase.is_none_or(|phase| phase == ""),
     }
 }
 
@@ -188,29 +185,24 @@ mod tests {
 
     #[test]
     fn whose_an_object_is() {
-        let network = kind("MultiNicNetwork");
-        let object_view = waiting(network, &object(network, json!({})));
+        let config = kind("CNIConfig");
+        let object_view = waiting(config, &object(config, json!({})));
         assert_eq!(object_view.name, Name::new("", "x"));
         assert_eq!(object_view.id.generation, Some(3));
-        assert!(object_view.kind.text.contains("multi-nic") && object_view.silent);
+        assert!(object_view.kind.text.contains("DRA driver"));
         assert_eq!(object_view.served, Served::ByUs);
-        // Somebody says already how far it is.
-        let mut served = object(network, json!({}));
-        served.data["status"] = json!({"configStatus": "Success"});
-        assert!(!waiting(network, &served).silent);
         let claim = kind("ResourceClaim");
         let spec = json!({"devices": {"requests": [{"exactly": {"deviceClassName": "fast"}}]}});
         let by_class = waiting(claim, &object(claim, spec));
         assert_eq!(by_class.name, Name::new("team-a", "x"));
-        assert!(!by_class.silent, "claims have no such field");
         assert_eq!(
             by_class.served,
             Served::ByClasses(["fast".to_owned()].into())
         );
-        let mut going = object(network, json!({}));
+        let mut going = object(config, json!({}));
         going.metadata.deletion_timestamp =
             serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        assert!(waiting(network, &going).id.deleting);
+        assert!(waiting(config, &going).id.deleting);
     }
 
     /// What the watches say of the objects makes work for those that are ours, and for no others.

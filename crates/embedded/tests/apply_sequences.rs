@@ -352,12 +352,6 @@ fn only_empty(body: &Value) -> bool {
 fn is_default(path: &str, value: &Value) -> bool {
     matches!(
         (path, value.to_string().as_str()),
-        ("f:spec/f:provider", "\"overlay\"")
-            | ("f:spec/f:snat", "false")
-            | (
-                "f:spec/f:allowedNamespaces" | "f:spec/f:allowedNamespaces/f:from",
-                _
-            )
-            | ("f:spec", _)
+        ("f:spec/f:provider", "\"overlay\"") | ("f:spec/f:snat", "false") | ("f:spec", _)
     )
 }

@@ -1,11 +1,12 @@
 //! The flags of `plexus agent` about the cluster that its node belongs to. Whether there is one, and
 //! who gives pods their first interface, is configured, never guessed.
 
-use crate::value::{self, Cidrs};
+use crate::value::{self, Cidrs, Namespaces};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
-use plexus_agent::{ClusterNetwork, Kubernetes};
+use plexus_agent::{ClusterNetwork, Kubernetes, NamespaceRules};
+use plexus_api::objects::From as AllowedFrom;
 use plexus_client::Server;
 use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::nics::{NicChoice, NicPattern};
@@ -30,6 +31,25 @@ pub(crate) enum OwnCidrs {
     Node,
     /// Blocks of the Network `cluster-default` in Plexus's own namespace.
     Blocks,
+}
+
+/// Whose pods may use a Network that does not say so itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum UnsetNamespaces {
+    /// Those of every namespace.
+    #[default]
+    All,
+    /// Those of the Network's own namespace.
+    Same,
+}
+
+impl From<UnsetNamespaces> for AllowedFrom {
+    fn from(unset: UnsetNamespaces) -> Self {
+        match unset {
+            UnsetNamespaces::All => AllowedFrom::All,
+            UnsetNamespaces::Same => AllowedFrom::Same,
+        }
+    }
 }
 
 /// Plexus's own namespace, if nothing else is said.
@@ -63,6 +83,20 @@ pub(crate) struct ClusterFlags {
     /// The cluster's name, the first part of Contrail's names; default: k8s.
     #[arg(long, env = "PLEXUS_CLUSTER_NAME", value_parser = value::label)]
     cluster_name: Option<String>,
+    /// Whose pods may use a Network without allowedNamespaces; default: all.
+    #[arg(
+        long,
+        env = "PLEXUS_DEFAULT_ALLOWED_NAMESPACES",
+        value_enum,
+        ignore_case = true
+    )]
+    default_allowed_namespaces: Option<UnsetNamespaces>,
+    /// Pods use networks of their own namespace alone, whatever the networks say.
+    #[arg(long, env = "PLEXUS_NAMESPACE_ISOLATION")]
+    namespace_isolation: bool,
+    /// With --namespace-isolation: the namespaces whose networks all pods may use, comma-separated.
+    #[arg(long, env = "PLEXUS_ISOLATION_EXCEPTIONS", value_parser = value::namespaces)]
+    isolation_exceptions: Option<Namespaces>,
     /// This node's addresses on the underlay, comma-separated, the preferred first;
     /// those that its Node has too; default: all of the Node's.
     #[arg(long, env = "PLEXUS_NODE_IP", value_delimiter = ',', num_args = 0..)]
@@ -106,6 +140,14 @@ impl ClusterFlags {
                 .allowed_subnets
                 .map(|ranges| AllowedSubnets::new(ranges.0))
                 .unwrap_or_default(),
+            namespaces: NamespaceRules {
+                unset: self.default_allowed_namespaces.unwrap_or_default().into(),
+                isolated: self.namespace_isolation,
+                exceptions: self
+                    .isolation_exceptions
+                    .map(|list| list.0)
+                    .unwrap_or_default(),
+            },
             node_ips: self.node_ip.unwrap_or_default(),
             containers: self.containers,
             register_node: self.register_node,
@@ -139,6 +181,12 @@ impl ClusterFlags {
             ("cluster-name", self.cluster_name.is_some()),
             ("node-ip", self.node_ip.is_some()),
             ("namespace", self.namespace.is_some()),
+            (
+                "default-allowed-namespaces",
+                self.default_allowed_namespaces.is_some(),
+            ),
+            ("namespace-isolation", self.namespace_isolation),
+            ("isolation-exceptions", self.isolation_exceptions.is_some()),
             ("containers", self.containers),
             ("register-node", self.register_node),
             ("nics", self.nics.is_some()),
@@ -214,6 +262,25 @@ mod tests {
     }
 
     #[test]
+    fn whose_networks_pods_may_use_is_said() {
+        let plain = cluster("--kubernetes").unwrap().unwrap();
+        assert_eq!(plain.namespaces, NamespaceRules::default());
+        let line = "--kubernetes --default-allowed-namespaces=Same --namespace-isolation \
+                    --isolation-exceptions=default,shared";
+        let rules = cluster(line).unwrap().unwrap().namespaces;
+        assert_eq!(rules.unset, AllowedFrom::Same);
+        assert!(rules.isolated);
+        assert_eq!(
+            rules.exceptions.into_iter().collect::<Vec<_>>(),
+            ["default", "shared"]
+        );
+        let none = cluster("--kubernetes --isolation-exceptions=")
+            .unwrap()
+            .unwrap();
+        assert!(none.namespaces.exceptions.is_empty());
+    }
+
+    #[test]
     fn what_is_missing_or_useless_is_said() {
         for (line, expected) in [
             ("--cluster-network=own", "needs --own-cidrs"),
@@ -221,6 +288,12 @@ mod tests {
             ("--node-ip=10.0.0.1", "--node-ip is about a cluster"),
             ("--containers", "--containers is about a cluster"),
             ("--register-node", "--register-node is about a cluster"),
+            (
+                "--namespace-isolation",
+                "--namespace-isolation is about a cluster",
+            ),
+            ("--kubernetes --default-allowed-namespaces=none", "same"),
+            ("--kubernetes --isolation-exceptions=A/b", "lower-case"),
             ("--cluster-network=maybe", "delegate"),
             ("--kubernetes --cluster-cidrs=10.0.0.1", "10.0.0.1"),
             ("--kubernetes --cluster-cidrs=10.0.0.1/8", "10.0.0.0/8"),

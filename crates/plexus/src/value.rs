@@ -122,6 +122,16 @@ pub(crate) fn label(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Several namespaces, or none.
+#[derive(Debug, Clone)]
+pub(crate) struct Namespaces(pub(crate) BTreeSet<String>);
+
+/// Names of namespaces with commas between them; nothing is none.
+pub(crate) fn namespaces(text: &str) -> Result<Namespaces, String> {
+    let each = text.split(',').filter(|_| !text.is_empty());
+    each.map(label).collect::<Result<_, _>>().map(Namespaces)
+}
+
 /// A word for a kind, or several with commas: any is taken; shells offer these.
 #[derive(Debug, Clone)]
 pub(crate) struct KindWords(pub(crate) fn() -> Vec<&'static str>);

@@ -644,7 +644,6 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
         "ResourceClaim claims-by-name/one-macvlan-attachment",
         "ResourceClaimTemplate claims-by-name/macvlan-template",
         "CNIConfig /macvlan-host-local",
-        "MultiNicNetwork /multi-nic-sample",
         "NetworkAttachmentDefinition multus/multus-vpc-xxxx-yyyy",
         "NetworkAttachmentDefinition multus/multus-vpc-xxxx-yyyy-static",
     ];
@@ -669,12 +668,11 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
         "once each: {printed:?}"
     );
 
-    // By its phase where it has one.
+    // By its phase where it has one: no NIC is on its subnets here.
     let network = "/apis/net.cogadvisor.io/v1/multinicnetworks/multi-nic-sample";
-    eventually("the MultiNicNetwork says it itself", || {
+    eventually("the MultiNicNetwork says what it waits for", || {
         let status = up.api("GET", network, None).json()["status"].clone();
-        let message = status["message"].as_str().unwrap_or_default();
-        status["configStatus"] == "WaitForConfig" && message.contains("waits")
+        status["configStatus"] == "WaitForConfig"
     });
     let pending = format!("{GROUP}/namespaces/default/networks/net1");
     eventually("a Network whose provider is not there is pending", || {
@@ -684,8 +682,8 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
     for (words, expected) in [
         (vec!["get", "resourceclaims", "-A"], "waits"),
         (vec!["get", "resourceclaims", "-A"], "DRA driver"),
-        (vec!["get", "multinicnetworks"], "waits"),
-        (vec!["diagnose", "pod", "multi-nic-pod"], "multi-nic"),
+        (vec!["get", "multinicnetworks"], "WaitForConfig"),
+        (vec!["diagnose", "pod", "multi-nic-pod"], "multi-nic-sample"),
         (
             vec!["diagnose", "pod", "multi-nic-pod"],
             "plexus up runs no Pods",
@@ -718,9 +716,12 @@ fn the_documents_examples_are_taken_and_what_waits_says_so() {
 /// A start over what is there says nothing of it again.
 fn assert_nothing_is_said_twice(node: &Node, before: usize) {
     let up = Up::start(node);
-    let changed = json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork",
-        "metadata": {"name": "another"}, "spec": {"ipam": "{}"}});
-    up.create("/apis/net.cogadvisor.io/v1/multinicnetworks", &changed);
+    let changed = json!({"apiVersion": "cni.networking.x-k8s.io/v1alpha1", "kind": "CNIConfig",
+        "metadata": {"name": "another"}, "spec": {}});
+    up.create(
+        "/apis/cni.networking.x-k8s.io/v1alpha1/cniconfigs",
+        &changed,
+    );
     let count = || {
         let events = up.list("/api/v1/events");
         events

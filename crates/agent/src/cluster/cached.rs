@@ -72,6 +72,8 @@ pub(super) struct CachedRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CachedRecord {
     pub(super) namespace: String,
+    pub(super) name: String,
+    /// The UID of its pod, by which it is found; its name, unless another node has taken that.
     pub(super) uid: String,
     /// Where our finalizer is among its finalizers.
     pub(super) finalizer: Option<usize>,
@@ -243,9 +245,12 @@ pub(super) fn unreadable_block(before: Option<&CachedBlock>) -> Option<CachedBlo
 pub(super) fn record(wire: &RecordWire) -> CachedRecord {
     let status = serde_json::from_value::<PodAttachmentsStatus>(wire.status.clone());
     let finalizers = wire.metadata.finalizers.as_deref().unwrap_or_default();
+    let name = text(wire.metadata.name.as_ref());
+    let uid = wire.spec.pointer("/pod/uid").and_then(Value::as_str);
     CachedRecord {
         namespace: text(wire.metadata.namespace.as_ref()),
-        uid: text(wire.metadata.name.as_ref()),
+        uid: uid.map_or_else(|| name.clone(), str::to_owned),
+        name,
         finalizer: finalizers.iter().position(|one| one == FINALIZER),
         status: status.map_or(0, |status| status_digest(&status)),
     }

@@ -22,6 +22,7 @@ mod host_interface;
 mod kinds;
 mod lenient;
 mod multi_nic;
+mod record_name;
 mod records;
 mod register;
 mod report;

@@ -297,6 +297,7 @@ mod tests {
             given: Vec::new(),
             is_part: false,
             closed: false,
+            made: None,
             unreadable: false,
         };
         state.blocks.put(name, Arc::new(block));

@@ -3,6 +3,7 @@
 //! the journal nor alive are released.
 
 use super::cached::{self, CachedRecord};
+use super::record_name;
 use super::report::{Attached, Journaled};
 use super::shared::Shared;
 use super::state::{State, key};
@@ -63,18 +64,18 @@ fn compare(shared: &Shared) {
         true => Vec::new(),
         false => strays(&shared.state(), &journaled),
     };
-    let differ = |report: &Attached| differs(&shared.state(), report);
+    let differ = |report: &Attached| differs(&shared.state(), report, &shared.options.node);
     shared.records.journal(journaled.done, differ);
-    for (namespace, name) in release {
-        tracing::info!(namespace, name, "a record without a pod is released");
+    for (namespace, uid) in release {
+        tracing::info!(namespace, uid, "a record without a pod is released");
         let container = shared.options.containers;
-        shared.records.release(&namespace, &name, container);
+        shared.records.release(&namespace, &uid, container);
     }
     shared.blocks.touched();
 }
 
 /// Whether a pod's record or annotation is not what the journal says.
-fn differs(state: &State, report: &Attached) -> bool {
+fn differs(state: &State, report: &Attached, node: &str) -> bool {
     let pod = &report.pod;
     let seen = state.pod(&pod.namespace, &pod.name, Some(pod.uid.as_str()));
     let seen = seen.filter(|_| !pod.container);
@@ -83,8 +84,9 @@ fn differs(state: &State, report: &Attached) -> bool {
         sandbox: report.sandbox.clone(),
         attachments: report.attachments.clone(),
     };
-    let record = state.records.get(&key(&pod.namespace, uid));
-    let record_fits = record.is_some_and(|record| is_as_it_should(&record, &status));
+    let records = record_name::records_of(state, &pod.namespace, uid, node);
+    let mut records = records.iter();
+    let record_fits = records.any(|record| is_as_it_should(record, &status));
     let annotation_fits = match (&report.network_status, &seen) {
         (Some(value), Some(seen)) => {
             seen.network_status == Some(cached::digest(&value.to_string()))
@@ -109,13 +111,13 @@ fn strays(state: &State, journaled: &Journaled) -> Vec<(String, String)> {
             known.insert(pod.meta.api_uid.as_str());
         }
     }
-    let records = state.records.objects.iter();
-    // By the pod's UID, or by namespace and name where it is a container's.
-    let strays = records.filter(|(place, record): &(&String, &Arc<CachedRecord>)| {
+    let records = state.records.objects.values();
+    // By the pod's UID, or by namespace and id where it is a container's.
+    let strays = records.filter(|record: &&Arc<CachedRecord>| {
+        let place = key(&record.namespace, &record.uid);
         !known.contains(record.uid.as_str()) && !known.contains(place.as_str())
     });
     strays
-        .map(|(_, record)| record)
         .map(|record| (record.namespace.clone(), record.uid.clone()))
         .collect()
 }
@@ -127,6 +129,7 @@ mod tests {
     fn record(state: &mut State, uid: &str) {
         let seen = CachedRecord {
             namespace: "a".to_owned(),
+            name: uid.to_owned(),
             uid: uid.to_owned(),
             finalizer: Some(0),
             status: 0,

@@ -6,6 +6,7 @@
 use super::api::{self, MANAGER, code, error_text};
 use super::cached::{self, CachedRecord, NETWORK_STATUS};
 use super::kinds::Records;
+use super::record_name;
 use super::records::{Job, What};
 use super::report::{Attached, PodName};
 use super::shared::Shared;
@@ -121,18 +122,27 @@ async fn write_record(shared: &Shared, report: &Attached, uid: &str) -> kube::Re
         sandbox: report.sandbox.clone(),
         attachments: report.attachments.clone(),
     };
-    let store_key = key(&report.pod.namespace, uid);
-    let known = shared.state().records.get(&store_key);
-    if known.is_some_and(|known| is_as_it_should(&known, &status)) {
+    let (namespace, node) = (&report.pod.namespace, &shared.options.node);
+    let known = record_name::records_of(&shared.state(), namespace, uid, node);
+    if known.iter().any(|known| is_as_it_should(known, &status)) {
         return Ok(());
     }
-    let records = api::namespaced::<RecordWire>(&shared.client, &report.pod.namespace);
-    let record = record(&shared.options.node, &report.pod, uid);
+    let records = api::namespaced::<RecordWire>(&shared.client, namespace);
     let apply = PatchParams::apply(MANAGER).force();
-    records.patch(uid, &apply, &Patch::Apply(record)).await?;
+    let wanted = |name: &str| Patch::Apply(record(node, &report.pod, uid, name));
+    let mut name = known.first().map_or(uid.to_owned(), |one| one.name.clone());
+    if let Err(error) = records.patch(&name, &apply, &wanted(&name)).await {
+        let Some(other) = record_name::taken_by(&records, &name, node, &error).await? else {
+            return Err(error);
+        };
+        let message = "another node has made the record of a pod that is here: it is written under another name";
+        tracing::warn!(namespace, record = name, node = other, "{message}");
+        name = record_name::with_node(uid, node);
+        records.patch(&name, &apply, &wanted(&name)).await?;
+    }
     // Merged, not applied: a server with an older definition drops what it does not know, and
     // keeps the rest.
-    let made = api::merge_status(&records, uid, json!({"status": status})).await?;
+    let made = api::merge_status(&records, &name, json!({"status": status})).await?;
     watch::take::<Records>(shared, made);
     Ok(())
 }
@@ -179,30 +189,46 @@ async fn released(shared: &Shared, pod: &PodName, known: Option<&str>) -> Result
         shared.resync.notify_one();
         return Ok(());
     };
-    let records = api::namespaced::<RecordWire>(&shared.client, &pod.namespace);
-    let store_key = key(&pod.namespace, &uid);
-    let seen = shared.state().records.get(&store_key);
-    let mut at = seen.map_or(Some(0), |seen| seen.finalizer);
+    let (namespace, node) = (&pod.namespace, &shared.options.node);
+    let seen = record_name::records_of(&shared.state(), namespace, &uid, node);
+    if seen.is_empty() {
+        return remove(shared, namespace, &uid, Some(0)).await;
+    }
+    for record in seen {
+        remove(shared, namespace, &record.name, record.finalizer).await?;
+    }
+    Ok(())
+}
+
+/// Takes our finalizer off a record, and deletes it.
+async fn remove(
+    shared: &Shared,
+    namespace: &str,
+    name: &str,
+    finalizer: Option<usize>,
+) -> Result<(), WriteError> {
+    let records = api::namespaced::<RecordWire>(&shared.client, namespace);
+    let mut at = finalizer;
     for _ in 0..FINALIZER_TRIES {
         let Some(index) = at else { break };
         let (params, patch) = (PatchParams::default(), without(index));
-        match records.patch(&uid, &params, &patch).await {
+        match records.patch(name, &params, &patch).await {
             Ok(_) => break,
             Err(error) if code(&error) == Some(404) => break,
             // Somebody else's finalizer is where ours was.
             Err(error) if code(&error) == Some(422) => {
-                let found = records.get_opt(&uid).await?;
+                let found = records.get_opt(name).await?;
                 at = found.and_then(|found| cached::record(&found).finalizer);
             }
             Err(error) => return Err(error.into()),
         }
     }
-    if let Err(error) = records.delete(&uid, &DeleteParams::default()).await
+    if let Err(error) = records.delete(name, &DeleteParams::default()).await
         && code(&error) != Some(404)
     {
         return Err(error.into());
     }
-    watch::forget::<Records>(shared, &store_key);
+    watch::forget::<Records>(shared, &key(namespace, name));
     Ok(())
 }
 
@@ -219,7 +245,7 @@ fn without(index: usize) -> Patch<Value> {
     }
 }
 
-fn record(node: &str, pod: &PodName, uid: &str) -> Value {
+fn record(node: &str, pod: &PodName, uid: &str, name: &str) -> Value {
     let spec = PodAttachmentsSpec {
         pod: PodIdentity {
             name: pod.name.clone(),
@@ -231,7 +257,7 @@ fn record(node: &str, pod: &PodName, uid: &str) -> Value {
     if is_label(&pod.name) {
         labels[POD_LABEL] = json!(pod.name);
     }
-    let mut metadata = json!({"name": uid, "labels": labels, "finalizers": [FINALIZER]});
+    let mut metadata = json!({"name": name, "labels": labels, "finalizers": [FINALIZER]});
     if !pod.container {
         let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": uid});
         metadata["ownerReferences"] = json!([owner]);
@@ -289,7 +315,7 @@ mod tests {
             uid: "u-1".into(),
             container: false,
         };
-        let long = record("n1", &pod, "u-1");
+        let long = record("n1", &pod, "u-1", "u-1");
         assert_eq!(long["metadata"]["labels"], json!({NODE_LABEL: "n1"}));
         assert_eq!(
             long["metadata"]["ownerReferences"][0]["name"],
@@ -305,12 +331,12 @@ mod tests {
             uid: "0f3a".into(),
             container: true,
         };
-        let plain = record("n1", &container, "0f3a");
+        let plain = record("n1", &container, "0f3a", "0f3a");
         assert_eq!(plain["metadata"].get("ownerReferences"), None);
         assert_eq!(plain["metadata"]["labels"][POD_LABEL], "web_1");
         assert_eq!(plain["spec"]["pod"]["uid"], "0f3a");
         container.name = "my web server".into();
-        let odd = record("n1", &container, "0f3a");
+        let odd = record("n1", &container, "0f3a", "0f3a");
         assert_eq!(odd["metadata"]["labels"], json!({NODE_LABEL: "n1"}));
     }
 }

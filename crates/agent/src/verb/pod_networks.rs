@@ -89,6 +89,7 @@ impl Agent {
             cluster_name: kubernetes.cluster_name.clone(),
             cluster_cidrs: kubernetes.cluster_cidrs.clone(),
             allowed_subnets: kubernetes.allowed_subnets(),
+            namespaces: kubernetes.namespaces.clone(),
         };
         let runtime = &conf.runtime;
         let Body::Named(fq_name) = &conf.body else {

@@ -3,7 +3,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Whose record it is. Named by the pod's UID, in the pod's namespace.
+/// Whose record it is. In the pod's namespace, named by the pod's UID; with the node behind it if another node has taken that name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(

@@ -56,12 +56,8 @@ pub struct NetworkSpec {
     /// Whether a pod may send only from its own addresses; default true.
     #[serde(default = "yes")]
     pub source_check: bool,
-    /// Whose pods may use it; default: everybody's.
+    /// Whose pods may use it; default: as the agents are told, everybody's unless the administrator decides otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "objects",
-        schemars(extend("default" = {"from": "All"}))
-    )]
     pub allowed_namespaces: Option<AllowedNamespaces>,
     /// Options of the provider: a reference plugin's JSON, or a conflist for `delegate`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

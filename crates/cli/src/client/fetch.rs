@@ -39,7 +39,11 @@ pub enum Need {
     Namespaces,
     /// Events of the namespace, or of all.
     Events,
-    /// Claims, DeviceClasses, CNIConfigs, MultiNicNetworks.
+    /// MultiNicNetworks.
+    MultiNics,
+    /// HostInterfaces.
+    HostInterfaces,
+    /// Claims, DeviceClasses, CNIConfigs.
     Waiting,
     /// DeviceClasses alone, as far as the server gives them.
     Classes,
@@ -49,7 +53,7 @@ pub enum Need {
 
 impl Need {
     /// Everything, for diagnoses.
-    pub const ALL: [Need; 12] = [
+    pub const ALL: [Need; 14] = [
         Need::Pods,
         Need::Agents,
         Need::Networks,
@@ -60,6 +64,8 @@ impl Need {
         Need::Records,
         Need::Namespaces,
         Need::Events,
+        Need::MultiNics,
+        Need::HostInterfaces,
         Need::Waiting,
         Need::Leases,
     ];
@@ -165,6 +171,8 @@ impl Session {
             Need::Namespaces => (kind("namespaces"), None, None, None),
             Need::Events => (Some(EVENTS), namespace_asked, None, None),
             Need::Leases => (Some(LEASES), None, None, Some(LEASE)),
+            Need::MultiNics => (kind("multinicnetworks"), None, None, None),
+            Need::HostInterfaces => (kind("hostinterfaces"), None, None, None),
             Need::Waiting => return self.waiting(namespace_asked).await,
             Need::Classes => return Ok(self.classes().await),
         };
@@ -365,6 +373,8 @@ pub(super) fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
         Need::Records => &mut snapshot.records,
         Need::Namespaces => &mut snapshot.namespaces,
         Need::Events => &mut snapshot.events,
+        Need::MultiNics => &mut snapshot.multi_nics,
+        Need::HostInterfaces => &mut snapshot.host_interfaces,
         Need::Waiting | Need::Classes => &mut snapshot.waiting,
         Need::Leases => &mut snapshot.leases,
     }
@@ -383,6 +393,8 @@ pub(super) fn word(need: Need) -> &'static str {
         Need::Records => "attachments",
         Need::Namespaces => "namespaces",
         Need::Events => "events",
+        Need::MultiNics => "multinicnetworks",
+        Need::HostInterfaces => "hostinterfaces",
         Need::Waiting => "waiting",
         Need::Classes => CLASSES,
         Need::Leases => "leases",

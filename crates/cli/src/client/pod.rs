@@ -7,7 +7,9 @@ use super::{ClientError, Need, Session};
 use crate::kinds::Kind;
 use crate::snapshot::{NodeView, Snapshot, list, name, pod_facts, text, uid};
 use plexus_api::objects::NETWORK_LABEL;
-use plexus_core::resolve::{Examined, NadObject, NetworkObject, Objects, ResolveError, examine};
+use plexus_core::resolve::{
+    Examined, MultiNicObject, NadObject, NetworkObject, Objects, ResolveError, examine,
+};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -250,7 +252,7 @@ impl Seen<'_> {
 fn is_incomplete(examined: &Result<Vec<Examined>, ResolveError>) -> bool {
     examined
         .as_ref()
-        .is_ok_and(|all| all.iter().any(|one| one.network.is_err()))
+        .is_ok_and(|all| all.iter().any(|one| one.networks.is_err()))
 }
 
 /// What annotations name is asked for when they are read.
@@ -294,6 +296,22 @@ impl Objects for Seen<'_> {
 
     fn on_disk(&self, _: &str) -> Option<String> {
         None
+    }
+
+    fn multi_nic(&self, named: &str) -> Option<Arc<MultiNicObject>> {
+        let which = Selection::named(None, named);
+        self.ask(Need::MultiNics, kind("multinicnetworks"), which);
+        let uids: Vec<String> = self.snapshot.borrow().multi_nics.iter().map(uid).collect();
+        for uid in uids {
+            let blocks = Selection {
+                labels: Some(format!("{NETWORK_LABEL}={uid}")),
+                ..Selection::default()
+            };
+            self.ask(Need::Blocks, kind("blocks"), blocks);
+        }
+        let hosts = Selection::default();
+        self.ask(Need::HostInterfaces, kind("hostinterfaces"), hosts);
+        NodeView::from(&self.snapshot.borrow(), "").multi_nic(named)
     }
 }
 

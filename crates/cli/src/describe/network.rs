@@ -119,24 +119,27 @@ fn settings(network: &Value, spec: &NetworkSpec) -> Section {
         "off: pods may send from any address"
     };
     section.line("source check", check);
-    if let Some(allowed) = &spec.allowed_namespaces {
-        section.line(
-            "for pods of",
-            match (allowed.from, &allowed.selector) {
-                (From::All, _) => "all namespaces".to_owned(),
-                (From::Same, _) => format!("namespace {}", namespace(network)),
-                (From::Selector, selector) => {
-                    let selector = selector.as_ref().filter(|one| !one.is_empty());
-                    let named = |one| format!("namespaces with {one}");
-                    selector.map_or_else(|| "nobody: its selector is empty".to_owned(), named)
-                }
-            },
-        );
-    }
+    section.line("for pods of", pods_of(network, spec));
     if !spec.config.is_empty() {
         section.line("config", Value::Object(spec.config.clone()).to_string());
     }
     section
+}
+
+/// Whose pods may use it.
+fn pods_of(network: &Value, spec: &NetworkSpec) -> String {
+    let Some(allowed) = &spec.allowed_namespaces else {
+        return "all namespaces, unless the administrator decided otherwise".to_owned();
+    };
+    match (allowed.from, &allowed.selector) {
+        (From::All, _) => "all namespaces".to_owned(),
+        (From::Same, _) => format!("namespace {}", namespace(network)),
+        (From::Selector, selector) => {
+            let selector = selector.as_ref().filter(|one| !one.is_empty());
+            let named = |one| format!("namespaces with {one}");
+            selector.map_or_else(|| "nobody: its selector is empty".to_owned(), named)
+        }
+    }
 }
 
 fn conditions(network: &Value) -> Section {

@@ -4,6 +4,7 @@
 //! Every kind of answer is a [`Reason`], and each has a test that produces the fault.
 
 mod cluster;
+mod multi_nic;
 mod nad;
 mod network;
 mod pod;
@@ -11,6 +12,7 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use multi_nic::diagnose_multi_nic;
 pub use nad::{diagnose_later, diagnose_nad};
 pub use network::diagnose_network;
 pub use pod::{diagnose_holder, diagnose_pod};

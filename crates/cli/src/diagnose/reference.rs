@@ -3,8 +3,8 @@
 use super::{Answer, Reason, cluster};
 use crate::ipam;
 use crate::snapshot::{
-    NodeView, ServedBy, Snapshot, condition, find, kept_spec, nad_object, name, namespace,
-    network_status, text,
+    NodeView, Snapshot, condition, find, kept_spec, nad_object, name, namespace, network_status,
+    text,
 };
 use plexus_api::cni::{
     Executable, Network, NetworkBackend, NetworkConfigKind, ProviderKind, uncommon_plugins,
@@ -40,6 +40,12 @@ pub(super) fn missing(
     let hidden = snapshot.hidden(list, in_namespace.map(String::as_str));
     if let Some(unseen) = hidden.filter(|_| !is_found) {
         return super::not_seen(about, unseen);
+    }
+    if let ResolveError::MultiNic { .. } = error.innermost() {
+        return match error.is_pending() {
+            true => Answer::waits(Reason::NetworkPending, about, plain(error), error.remedy()),
+            false => Answer::wrong(Reason::BadWish, about, plain(error), error.remedy()),
+        };
     }
     match &examined.target {
         Named::Nad(in_namespace, named) => match find(&snapshot.nads, in_namespace, named) {
@@ -154,18 +160,15 @@ fn addresses(snapshot: &Snapshot, network: &Value, about: &str, node: &str) -> O
 }
 
 fn no_nad(snapshot: &Snapshot, named: &str, about: String, error: &ResolveError) -> Answer {
-    let multi_nic = snapshot
-        .waiting
-        .iter()
-        .find(|object| text(object, "/kind") == "MultiNicNetwork" && name(object) == named);
-    match multi_nic.map(|object| snapshot.served_by(object)) {
-        Some(ServedBy::Ours(text)) => Answer::waits(
-            Reason::Later,
+    let mut multi_nics = snapshot.multi_nics.iter();
+    match multi_nics.any(|object| name(object) == named) {
+        true => Answer::waits(
+            Reason::NadMissing,
             about,
-            format!("there is a MultiNicNetwork of that name; {text}"),
-            "",
+            "there is a MultiNicNetwork of that name, but no NetworkAttachmentDefinition of it in this namespace",
+            "the controller makes one in each of its spec.namespaces: is this one of them?",
         ),
-        _ => Answer::wrong(Reason::NadMissing, about, plain(error), error.remedy()),
+        false => Answer::wrong(Reason::NadMissing, about, plain(error), error.remedy()),
     }
 }
 

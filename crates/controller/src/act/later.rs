@@ -1,5 +1,5 @@
 //! Objects that wait for a later version of Plexus. The controller reports each generation of such an object
-//! with an Event, which it renews as long as the object waits, and in the status if that has an empty field for it.
+//! with an Event, which it renews as long as the object waits.
 
 use crate::api::Failure;
 use crate::cache::Name;
@@ -30,14 +30,6 @@ impl Engine {
             // Its namespace is gone or going, and it with that.
             Err(Failure::Request { source, .. }) if is_gone(&source) => {}
             warned => warned?,
-        }
-        if waiting.silent {
-            match self.cluster.set_waiting(&waiting).await {
-                // It is gone, is not ours to write, or has another definition: the Event says it.
-                Err(Failure::Refused { .. } | Failure::Changed { .. }) => {}
-                Err(Failure::Request { source, .. }) if is_gone(&source) => {}
-                written => written?,
-            }
         }
         Ok(())
     }

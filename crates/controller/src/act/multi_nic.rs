@@ -12,10 +12,7 @@ use crate::queue::Key;
 use futures::StreamExt;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
-use plexus_api::later;
-use plexus_api::objects::{
-    BlockBits, CidrSpec, IN_USE_FINALIZER, MULTI_NIC_GROUP, MultiNic, NetworkRef,
-};
+use plexus_api::objects::{BlockBits, CidrSpec, IN_USE_FINALIZER, MultiNic, NetworkRef};
 use plexus_core::multinic::{Assignment, BlockChange, MultiNicTarget, assign, cidr};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -66,7 +63,6 @@ impl Engine {
             assignment: &assignment,
             hosts: self.cache.count_hosts(),
             foreign: &foreign,
-            waits: later::kind(MULTI_NIC_GROUP, KIND).map(|kind| kind.text),
         };
         let status = multi_nic::status(&facts, &net.status, &now());
         if status != net.status {

@@ -15,8 +15,6 @@ pub(crate) struct Waiting {
     pub(crate) id: Identity,
     /// Whether it waits at all.
     pub(crate) served: Served,
-    /// Whether its status has a place for what it waits for, and says nothing there.
-    pub(crate) silent: bool,
 }
 
 impl Waiting {
@@ -128,7 +126,6 @@ mod tests {
                 ..Identity::default()
             },
             served,
-            silent: false,
         }
     }
 

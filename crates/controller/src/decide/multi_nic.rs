@@ -22,8 +22,6 @@ pub(crate) struct MultiNicFacts<'a> {
     pub(crate) hosts: (u64, u64),
     /// Definitions of its name that somebody else made, as `namespace/name`.
     pub(crate) foreign: &'a [String],
-    /// What it waits for, as long as nobody makes interfaces from it.
-    pub(crate) waits: Option<&'a str>,
 }
 
 impl MultiNicFacts<'_> {
@@ -83,11 +81,10 @@ pub(crate) fn status(
     let obstacle = facts.obstacle();
     let not_placed = facts.not_placed();
     let waits_for_hosts = facts.uses_blocks() && facts.assignment.blocks.is_empty();
-    let (ready, reason, message) = match (&obstacle, &not_placed, facts.waits) {
+    let (ready, reason, message) = match (&obstacle, &not_placed) {
         _ if facts.deleting => (false, "Terminating", terminating(facts)),
-        (Some((reason, message)), _, _) => (false, *reason, message.clone()),
-        (_, Some(message), _) => (false, "NotPlaced", message.clone()),
-        (_, _, Some(waits)) => (false, "Waiting", waits.to_owned()),
+        (Some((reason, message)), _) => (false, *reason, message.clone()),
+        (_, Some(message)) => (false, "NotPlaced", message.clone()),
         _ if waits_for_hosts => (false, "WaitsForHosts", waits_for(facts)),
         _ => (true, "Ready", String::new()),
     };

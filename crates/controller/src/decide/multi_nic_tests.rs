@@ -22,7 +22,6 @@ fn facts<'a>(meaning: &'a MultiNic, assignment: &'a Assignment) -> MultiNicFacts
         assignment,
         hosts: (2, 2),
         foreign: &[],
-        waits: None,
     }
 }
 
@@ -171,19 +170,13 @@ fn what_it_waits_for() {
         ("WaitForConfig", "WaitsForHosts")
     );
     assert!(hosts.message.contains("no HostInterface"));
-    facts.waits = Some("it waits");
-    let provider = status(&facts, &hosts, "t");
-    assert_eq!(
-        (provider.config_status.as_str(), provider.message.as_str()),
-        ("WaitForConfig", "it waits")
-    );
     let assignment = Assignment {
         draining: 2,
         ..Assignment::default()
     };
     facts.assignment = &assignment;
     facts.deleting = true;
-    let going = status(&facts, &provider, "t");
+    let going = status(&facts, &hosts, "t");
     assert!(ready(&going).2.starts_with("2 of its blocks"), "{going:?}");
 }
 

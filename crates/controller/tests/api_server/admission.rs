@@ -98,9 +98,9 @@ fn agents_write_their_own_nics_and_no_block_on_them() {
         })
         .await;
         assert_eq!(create(of("n1", json!({}))).await, "");
-        let _: HostInterface = environment
-            .create(of("n1", json!({"multi-nic-unmanaged": "true"})))
-            .await;
+        let users: Api<HostInterface> = Api::all(environment.client.clone());
+        let kept: HostInterface = from(of("n1", json!({"multi-nic-unmanaged": "true"})));
+        users.create(&PostParams::default(), &kept).await.unwrap();
         let change = Patch::Merge(json!({"spec": {"interfaces": [{"interfaceName": "eth9"}]}}));
         let patched = nics.patch("n1", &PatchParams::default(), &change).await;
         assert!(refusal(patched).contains("is a user's"));

@@ -5,9 +5,9 @@ mod pod;
 
 pub use pod::{
     ANNOTATIONS, CLUSTER_DEFAULT, CONFIG_HASH, Examined, HOME, Instead, MAX_KEPT_CONFIG,
-    MultiNicError, MultiNicObject, NadObject, Named, NetworkObject, Networks, NodeNic, Objects,
-    ParsedNad, PodFacts, PodNetworks, ReadOnce, Reference, ResolveError, ResolvedReference,
-    Settings, block_network, by_fq_name, container_network, examine, is_first, is_kept,
-    matters_in_nad, nad_network, nad_size, name_of, named_network, network_size, pod_cidr_network,
-    pod_networks, runtime_name, too_large,
+    MultiNicError, MultiNicObject, NadObject, Named, NamespaceRules, NetworkObject, Networks,
+    NodeNic, Objects, ParsedNad, PodFacts, PodNetworks, ReadOnce, Reference, ResolveError,
+    ResolvedReference, Settings, block_network, by_fq_name, container_network, examine, is_first,
+    is_kept, matters_in_nad, nad_network, nad_size, name_of, named_network, network_size,
+    pod_cidr_network, pod_networks, runtime_name, too_large,
 };

@@ -5,14 +5,14 @@ use plexus_api::cni::{
     Args, BlockIpam, BlockSubnet, Code, Error, Ipam, Native, NetConf, Network, NetworkBackend,
     Provider, Routed,
 };
-use plexus_api::objects::MultiNicNetworkSpec;
+use plexus_api::objects::{From, MultiNicNetworkSpec};
 use plexus_core::allowed_subnets::AllowedSubnets;
 use plexus_core::attach::{AttachRequest, Sandbox};
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::refusal::{Fault, Refusal};
 use plexus_core::resolve::{
-    MultiNicObject, NadObject, NetworkObject, NodeNic, Objects, PodFacts, PodNetworks, Reference,
-    Settings, pod_networks,
+    MultiNicObject, NadObject, NamespaceRules, NetworkObject, NodeNic, Objects, PodFacts,
+    PodNetworks, Reference, Settings, pod_networks,
 };
 use plexus_types::chain;
 use serde_json::{Value, json};
@@ -41,6 +41,21 @@ impl Case {
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: nets(&json!(["10.244.0.0/16", "fd00:244::/48", "10.96.0.0/12"])),
             allowed_subnets: AllowedSubnets::default(),
+            namespaces: self.namespace_rules(),
+        }
+    }
+
+    /// The keys `unset` (Same) and `isolated` (the exceptions).
+    fn namespace_rules(&self) -> NamespaceRules {
+        let exceptions = self.0["isolated"].as_array();
+        let each = exceptions.into_iter().flatten();
+        NamespaceRules {
+            unset: match self.0["unset"].as_str() {
+                Some("Same") => From::Same,
+                _ => From::All,
+            },
+            isolated: exceptions.is_some(),
+            exceptions: each.map(|one| one.as_str().unwrap().to_owned()).collect(),
         }
     }
 

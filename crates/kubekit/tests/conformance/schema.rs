@@ -88,6 +88,20 @@ fn rules_between_fields_hold() {
                 json!({"allowedNamespaces": {"from": "Selector"}}),
                 "selector must be there",
             ),
+            (
+                json!({"allowedNamespaces": {"from": "Selector", "selector": {}}}),
+                "an empty selector means nobody",
+            ),
+            (
+                json!({"allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions":
+                    [{"key": "team", "operator": "In", "values": []}]}}}),
+                "values must be there",
+            ),
+            (
+                json!({"allowedNamespaces": {"from": "Selector", "selector": {"matchExpressions":
+                    [{"key": "team", "operator": "Exists", "values": ["a"]}]}}}),
+                "values must be there",
+            ),
         ] {
             let message = refused(dry(&ns, spec.clone(), "").await, 422, "Invalid");
             assert!(message.contains(expected), "{spec}: {message}");

@@ -5,7 +5,7 @@ use super::paths::Paths;
 use crate::kubernetes::NAMESPACE;
 use anyhow::Context;
 use ipnet::IpNet;
-use plexus_agent::{ClusterNetwork, Kubernetes};
+use plexus_agent::{ClusterNetwork, Kubernetes, NamespaceRules};
 use plexus_client::Server;
 use plexus_controller as controller;
 use plexus_core::allowed_subnets::AllowedSubnets;
@@ -52,6 +52,7 @@ pub(crate) fn agent(paths: &Paths, machine: &Machine, api: Option<&Path>) -> ple
             cluster_name: "k8s".to_owned(),
             cluster_cidrs: machine.subnets.clone(),
             allowed_subnets: machine.allowed_subnets.clone(),
+            namespaces: NamespaceRules::default(),
             node_ips: machine.node_ips.clone(),
             cluster_network: ClusterNetwork::OwnBlocks,
             containers: true,

@@ -6,7 +6,8 @@ use crate::value::KindWords;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use plexus_cli::diagnose::{
-    Diagnosis, diagnose_holder, diagnose_later, diagnose_nad, diagnose_network, diagnose_pod,
+    Diagnosis, diagnose_holder, diagnose_later, diagnose_multi_nic, diagnose_nad, diagnose_network,
+    diagnose_pod,
 };
 use plexus_cli::holder::Holder;
 use plexus_cli::kinds::{self, Kind};
@@ -75,6 +76,11 @@ fn diagnosed(
             text(object, "/kind") == kind.kind && name_of(object) == name && here
         })
     };
+    let multi_nic = || {
+        let mut all = snapshot.multi_nics.iter();
+        let found = all.find(|network| name_of(network) == name)?;
+        Some(diagnose_multi_nic(snapshot, found))
+    };
     match kind.kind {
         "Pod" => match find(&snapshot.pods, namespace, name) {
             Some(pod) => Ok(diagnose_pod(snapshot, pod)),
@@ -89,14 +95,12 @@ fn diagnosed(
             .or_else(|| {
                 find(&snapshot.nads, namespace, name).map(|nad| diagnose_nad(snapshot, nad))
             })
-            .or_else(|| {
-                let found = later(&kinds::find("MultiNicNetwork").ok()?);
-                found.map(|object| diagnose_later(snapshot, object))
-            })
+            .or_else(multi_nic)
             .ok_or_else(|| missing(&["networks", "nads"])),
         "NetworkAttachmentDefinition" => find(&snapshot.nads, namespace, name)
             .map(|nad| diagnose_nad(snapshot, nad))
             .ok_or_else(|| missing(&["nads"])),
+        "MultiNicNetwork" => multi_nic().ok_or_else(|| missing(&["multinicnetworks"])),
         _ if kind.is_later() => later(kind)
             .map(|object| diagnose_later(snapshot, object))
             .ok_or_else(|| missing(&["waiting"])),

@@ -446,15 +446,13 @@ fn the_examples_of_the_documents_wait_where_they_must() {
     for seed in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
         ok(&lab, &["apply", "-f", &example(seed)]);
     }
-    let kinds = "resourceclaims,resourceclaimtemplates,deviceclasses,cniconfigs,multinicnetworks";
+    let kinds = "resourceclaims,resourceclaimtemplates,deviceclasses,cniconfigs";
     let waiting = ok(&lab, &["get", kinds, "-A"]);
-    assert_eq!(waiting.matches(" waits ").count(), 7, "{waiting}");
-    // Five of the DRA API and a CNIConfig name the driver, the network its provider.
+    assert_eq!(waiting.matches(" waits ").count(), 6, "{waiting}");
+    // Five of the DRA API and a CNIConfig name the driver.
     assert_eq!(waiting.matches("DRA driver").count(), 6, "{waiting}");
-    assert!(
-        waiting.contains("the provider multi-nic is not part"),
-        "{waiting}"
-    );
+    let networks = ok(&lab, &["get", "multinicnetworks"]);
+    assert!(networks.contains("WaitForConfig"), "{networks}");
     let nads = ok(&lab, &["get", "nads", "-n", "multus"]);
     assert_eq!(nads.matches(" waits ").count(), 2, "{nads}");
     assert_eq!(nads.matches("(provider eni)").count(), 2, "{nads}");
@@ -467,17 +465,24 @@ fn the_examples_of_the_documents_wait_where_they_must() {
     for words in [
         ["pod", "claims-inline/demo-a"],
         ["pod", "claims-by-name/demo-c"],
-        ["pod", "multi-nic-pod"],
         ["pod", "vpc-pod"],
         ["nad", "multus/multus-vpc-xxxx-yyyy"],
-        ["multinicnetwork", "multi-nic-sample"],
-        ["network", "multi-nic-sample"],
         ["resourceclaim", "claims-inline/one-macvlan-attachment"],
         ["resourceclaimtemplate", "claims-by-name/macvlan-template"],
         ["cniconfig", "macvlan-host-local"],
         ["deviceclass", "cni.networking.x-k8s.io"],
     ] {
         assert_eq!(kind_of(&words), "later", "{words:?}");
+    }
+    lab.eventually("the controller looks at it", || {
+        let text = plexus(&lab, &["diagnose", "network", "multi-nic-sample"]).out;
+        !text.contains("not looked at it")
+    });
+    for words in [
+        ["pod", "multi-nic-pod"],
+        ["multinicnetwork", "multi-nic-sample"],
+    ] {
+        assert_eq!(kind_of(&words), "network-pending", "{words:?}");
     }
     // The examples have two of that name, and none is in that namespace.
     let missing = "there is no ResourceClaim default/one-macvlan-attachment";

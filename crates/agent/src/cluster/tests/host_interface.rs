@@ -41,6 +41,7 @@ impl Fixture {
             host_root: None,
             pod_cidrs: false,
             containers: false,
+            allowed_subnets: Default::default(),
         };
         let hooks: Arc<dyn Hooks> = Arc::new(FakeHooks::default());
         Self {

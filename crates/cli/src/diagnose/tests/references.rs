@@ -276,13 +276,13 @@ pub(super) fn what_later_versions_serve() {
         State::Waits,
         &["other VPCs"],
     );
-    snapshot.waiting.push(
+    snapshot.multi_nics.push(
         json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork",
         "metadata": {"name": "fast"}}),
     );
     says(
         diagnose_pod(&snapshot, &by_nad("fast")),
-        Reason::Later,
+        Reason::NadMissing,
         State::Waits,
         &["MultiNicNetwork of that name"],
     );

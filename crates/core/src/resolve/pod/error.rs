@@ -151,6 +151,16 @@ pub enum ResolveError {
         /// The pod's namespace.
         pod: String,
     },
+    /// Pods of this cluster use networks of their own namespace alone.
+    #[error(
+        "{object} is in another namespace, and pods of {pod} may only use networks of their own (--namespace-isolation)"
+    )]
+    Isolated {
+        /// Namespace and name of what is named.
+        object: String,
+        /// The pod's namespace.
+        pod: String,
+    },
     /// A link without addresses would lead nowhere.
     #[error("Network {object} has no subnets: a pod on provider {provider} could not be reached")]
     NoSubnets {

@@ -60,6 +60,9 @@ impl Lookup<'_> {
     /// The network of a reference.
     pub(super) fn find(&self, request: &NetworkRequest) -> Result<ResolvedNetwork, ResolveError> {
         let selection = &request.selection;
+        if let Named::Nad(namespace, name) | Named::Network(namespace, name) = &request.target {
+            self.check_isolated(namespace, name)?;
+        }
         let mut found = match &request.target {
             Named::Nad(namespace, name) => match self.objects.nad(namespace, name) {
                 Some(nad) => self.of_nad(&nad, selection),

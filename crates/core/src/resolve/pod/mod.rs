@@ -21,6 +21,7 @@ mod lookup;
 mod multi_nic;
 mod nad;
 mod named;
+mod namespaces;
 mod object;
 mod once;
 mod remedy;
@@ -37,6 +38,7 @@ pub use lookup::{Networks, by_fq_name};
 pub use multi_nic::{MultiNicError, MultiNicObject, NodeNic};
 pub use nad::{ParsedNad, nad_network};
 pub use named::named_network;
+pub use namespaces::NamespaceRules;
 pub use object::name_of;
 pub use once::ReadOnce;
 pub use plexus_api::pod::ANNOTATIONS;
@@ -137,6 +139,8 @@ pub struct Settings {
     pub cluster_cidrs: Vec<IpNet>,
     /// `--allowed-subnets`: what networks may put into the nodes' own routing tables.
     pub allowed_subnets: AllowedSubnets,
+    /// Whose pods may use which networks.
+    pub namespaces: NamespaceRules,
 }
 
 /// Where an attachment came from; kept in the journal, so that records and answers can be made

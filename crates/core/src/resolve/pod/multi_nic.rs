@@ -167,6 +167,7 @@ impl Lookup<'_> {
             network: name.to_owned(),
             source,
         };
+        self.check_isolated(&nad.namespace, &nad.name)?;
         let object = self.objects.multi_nic(name);
         let object = object.ok_or_else(|| at(MultiNicError::Missing))?;
         self.check_namespace(&object).map_err(at)?;
@@ -178,7 +179,7 @@ impl Lookup<'_> {
         let mut networks = Vec::with_capacity(nics.len());
         for (nic, request) in nics.iter().zip(&each) {
             let described = network_object(&object, meaning, nic).map_err(at)?;
-            let found = self.of_object(&described, request)?;
+            let found = self.described(&described, request)?;
             networks.extend(found.networks.all().iter().cloned().map(without_gateway));
         }
         let subnets = meaning.subnets.iter().map(|subnet| (*subnet, None));

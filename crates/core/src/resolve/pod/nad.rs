@@ -102,6 +102,7 @@ impl Lookup<'_> {
         fq_name: Option<&FqName>,
         selection: &NetworkSelection,
     ) -> Result<ResolvedNetwork, ResolveError> {
+        self.check_isolated(&nad.namespace, &nad.name)?;
         check_device(nad, selection)?;
         let object = object_of(nad, fq_name, self.settings, self.objects)?;
         let mut found = self.of_object(&object, selection)?;

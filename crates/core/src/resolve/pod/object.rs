@@ -6,7 +6,6 @@ use super::{NetworkObject, Reference, is_of_fabric};
 use crate::plan::plain_route;
 use plexus_api::Problems;
 use plexus_api::cni::{BlockIpam, Network, ObjectFacts, ParsedNetwork, ProviderKind};
-use plexus_api::objects::From;
 use plexus_api::pod::NetworkSelection;
 
 /// The phases that end by themselves.
@@ -19,8 +18,18 @@ impl Lookup<'_> {
         object: &NetworkObject,
         selection: &NetworkSelection,
     ) -> Result<ResolvedNetwork, ResolveError> {
+        self.check_isolated(&object.namespace, &object.name)?;
         check_usable(object)?;
         self.check_allowed(object)?;
+        self.described(object, selection)
+    }
+
+    /// The network that an object describes, whoever may use it.
+    pub(super) fn described(
+        &self,
+        object: &NetworkObject,
+        selection: &NetworkSelection,
+    ) -> Result<ResolvedNetwork, ResolveError> {
         check_addresses(object)?;
         let facts = ObjectFacts {
             uid: object.uid.clone(),
@@ -78,35 +87,6 @@ impl Lookup<'_> {
             }),
         }
     }
-
-    fn check_allowed(&self, object: &NetworkObject) -> Result<(), ResolveError> {
-        let pod = &self.pod.namespace;
-        let Some(allowed) = &object.spec.allowed_namespaces else {
-            return Ok(());
-        };
-        let (fits, rule) = match allowed.from {
-            From::All => (true, String::new()),
-            From::Same => (*pod == object.namespace, "its own namespace".to_owned()),
-            From::Selector => {
-                // Whose labels are not known fits no selector: not even one of what must not be there.
-                let labels = self.objects.namespace(pod);
-                let selector = allowed.selector.as_ref().filter(|one| !one.is_empty());
-                let known = selector.zip(labels);
-                let fits = known.is_some_and(|(selector, labels)| selector.fits(&labels));
-                let none = || "nobody: its selector is empty".to_owned();
-                let rule = selector.map_or_else(none, |one| format!("namespaces labelled {one}"));
-                (fits, rule)
-            }
-        };
-        if fits {
-            return Ok(());
-        }
-        Err(ResolveError::NotAllowed {
-            object: path(object),
-            rule,
-            pod: pod.clone(),
-        })
-    }
 }
 
 /// What the object means, whoever asks. If no pod can use it so, whoever reads it with a request says why.
@@ -149,7 +129,7 @@ pub(super) fn block_ipam(object: &NetworkObject) -> Result<BlockIpam, ResolveErr
     })
 }
 
-fn path(object: &NetworkObject) -> String {
+pub(super) fn path(object: &NetworkObject) -> String {
     format!("{}/{}", object.namespace, object.name)
 }
 

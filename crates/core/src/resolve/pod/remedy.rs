@@ -77,6 +77,9 @@ impl Refusal for ResolveError {
             ResolveError::NotAllowed { .. } => {
                 "use another network, or change spec.allowedNamespaces of this one"
             }
+            ResolveError::Isolated { .. } => {
+                "use a network of the pod's namespace, or ask the administrator to add that namespace to isolation-exceptions in the ConfigMap plexus-policy"
+            }
             ResolveError::NoSubnets { .. } => {
                 let without = ProviderKind::names(|kind| !kind.needs_addresses()).join(", ");
                 return format!(

@@ -67,6 +67,7 @@ impl Stage {
             uid: self.uid.clone(),
             subnets: vec![subnet()],
             routes: Vec::new(),
+            assigned: false,
         }
     }
 

@@ -163,3 +163,35 @@ fn records_follow_the_journal_after_a_restart() {
         until("that the record is gone", || record(&admin, pod).is_none());
     }
 }
+
+#[test]
+fn a_record_that_another_node_has_made_keeps_nobodys_from_being_written() {
+    let admin = server();
+    let (n1, team) = (admin.name("n1"), admin.name("team"));
+    admin.namespace(&team);
+    let node = TestNode::start(&admin, &n1, "10.245.1.0/24", "192.0.2.1").synced();
+    let pod = admin.pod(&team, "web", &n1, json!({}));
+    let path = in_namespace(&team, "podattachments");
+    let theirs = json!({
+        "apiVersion": "plexus.dev/v1alpha1", "kind": "PodAttachments",
+        "metadata": {"name": pod.uid, "labels": {"plexus.dev/node": "n2"}},
+        "spec": {"pod": {"name": "web", "uid": pod.uid}, "node": "n2"},
+    });
+    admin.create(&path, &theirs);
+    node.cluster.attached(report(&pod, "s1", &[]));
+    let own = format!("{}-{n1}", pod.uid);
+    let sandbox = |sandbox: &str| {
+        let made = admin.get(&path, &own);
+        made.is_some_and(|made| made["status"]["sandbox"] == json!(sandbox))
+    };
+    until("a record of its own", || sandbox("s1"));
+    let made = admin.get(&path, &own).unwrap();
+    assert_eq!(made["spec"]["pod"]["uid"], json!(pod.uid));
+    assert_eq!(made["spec"]["node"], json!(n1));
+    assert_eq!(record(&admin, &pod).unwrap()["spec"]["node"], json!("n2"));
+    node.cluster.attached(report(&pod, "s2", &[]));
+    until("news in it", || sandbox("s2"));
+    node.cluster.detached(&pod, "s2");
+    until("that it is gone", || admin.get(&path, &own).is_none());
+    assert!(record(&admin, &pod).is_some(), "it is not ours");
+}

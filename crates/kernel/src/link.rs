@@ -2,7 +2,6 @@
 
 use crate::device;
 use crate::netlink::{Request, attributes, text, u32_of};
-use crate::nft::guard::CHECKED;
 use crate::observe::attribute;
 use netlink_packet_core::{DefaultNla, Emitable};
 use netlink_packet_route::RouteNetlinkMessage as Message;
@@ -275,7 +274,7 @@ fn host_end(end: &HostEnd, bridge: Option<u32>, peer: Vec<LinkAttribute>) -> Lin
     ];
     attributes.extend(end.mtu.map(LinkAttribute::Mtu));
     attributes.extend(bridge.map(LinkAttribute::Controller));
-    attributes.extend(end.source_check.then_some(LinkAttribute::Group(CHECKED)));
+    attributes.extend(end.group().map(LinkAttribute::Group));
     message_up(attributes)
 }
 

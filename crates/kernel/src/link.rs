@@ -2,7 +2,6 @@
 
 use crate::device;
 use crate::netlink::{Request, attributes, text, u32_of};
-use crate::nft::guard::CHECKED;
 use crate::observe::attribute;
 use netlink_packet_core::{DefaultNla, Emitable};
 use netlink_packet_route::RouteNetlinkMessage as Message;
@@ -197,7 +196,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
         alias: None,
         master: None,
         parent: None,
-        parent_elsewhere: false,
+        parent_netns: None,
         promisc: flags & libc::IFF_PROMISC as u32 != 0,
         altnames: Vec::new(),
         hardware: None,
@@ -213,7 +212,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
             libc::IFLA_IFALIAS => link.alias = Some(text(value)),
             libc::IFLA_MASTER => link.master = Some(u32_of(value)),
             libc::IFLA_LINK => link.parent = Some(u32_of(value)),
-            libc::IFLA_LINK_NETNSID => link.parent_elsewhere = true,
+            libc::IFLA_LINK_NETNSID => link.parent_netns = Some(u32_of(value) as i32),
             libc::IFLA_LINKINFO => info = value,
             libc::IFLA_PROP_LIST => {
                 let names = attributes(value).filter(|(kind, _)| *kind == libc::IFLA_ALT_IFNAME);
@@ -275,7 +274,7 @@ fn host_end(end: &HostEnd, bridge: Option<u32>, peer: Vec<LinkAttribute>) -> Lin
     ];
     attributes.extend(end.mtu.map(LinkAttribute::Mtu));
     attributes.extend(bridge.map(LinkAttribute::Controller));
-    attributes.extend(end.source_check.then_some(LinkAttribute::Group(CHECKED)));
+    attributes.extend(end.group().map(LinkAttribute::Group));
     message_up(attributes)
 }
 

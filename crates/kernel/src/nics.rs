@@ -77,7 +77,7 @@ impl Seen {
             speed: speed.filter(|_| state == NicState::Up),
             device: hardware.map(|hardware| sysfs.nic(hardware)),
             master: link.master.map(kind_of),
-            parent: link.parent.filter(|_| !link.parent_elsewhere),
+            parent: link.parent.filter(|_| link.parent_netns.is_none()),
             default_route: self.default_links.contains(&link.index),
             ours: link.alias.as_deref().is_some_and(is_ours),
         }

@@ -16,7 +16,7 @@ use crate::journal::Journal;
 use crate::node::nic_routes::KnownNicRoutes;
 use crate::node::nics::PublishedNics;
 use plexus_kernel::events::{DirectoryWatch, Source, Watched};
-use plexus_kernel::{Changes, NetlinkError, memory};
+use plexus_kernel::{Changes, Feature, NetlinkError, memory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -235,7 +235,7 @@ fn start_fabric(agent: &Arc<Agent>) -> io::Result<()> {
         let Some(_inside) = working.restored.enter(PENDING_INTERVAL, || false) else {
             return Ok(Next::After(PENDING_INTERVAL));
         };
-        working.set_fabric(run);
+        working.set_fabric(run)?;
         Ok(Next::After(CHECK_INTERVAL))
     })
 }
@@ -294,7 +294,12 @@ impl Agent {
             return Err("the node cannot be restored: on purpose".to_owned());
         }
         let replayed = self.replay();
-        replayed.map_err(|error| format!("the node cannot be restored: {error}"))
+        replayed.map_err(|error| format!("the node cannot be restored: {error}"))?;
+        // Without nf_tables there is no guard, and no network that needs one; the fabric's task says so.
+        match self.features.has(Feature::Masquerade) {
+            true => self.guard_tunnels(),
+            false => Ok(()),
+        }
     }
 }
 

@@ -47,7 +47,9 @@ impl Agent {
                 }
             }
             // A repeated DEL, most likely. Cheap, and harmless.
-            Ok(None) => self.remove_marked(call),
+            Ok(None) => self.remove_marked(call).inspect(|()| {
+                self.addresses.release_unrecorded(&container, &ifname);
+            }),
             Err(error) => {
                 tracing::error!(
                     error = failure::chain(&error),
@@ -320,7 +322,7 @@ fn release_files(
     };
     let (container, ifname) = (call.container()?, call.ifname()?);
     let ifname = network.interface.as_ref().unwrap_or(ifname);
-    let directory = addresses.directory(data_dir, name);
+    let directory = addresses.directory(data_dir, name, false);
     let released = Locked::open_existing(&directory).and_then(|locked| match locked {
         Some(locked) => locked.release_all(container, ifname),
         None => Ok(()),

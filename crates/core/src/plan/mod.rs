@@ -29,6 +29,7 @@ pub use error::{PlanError, PlanProblem};
 pub use facts::{Facts, FactsQuery, LinkFacts, ParentQuery, Underlay};
 pub use host_ports::host_ports;
 pub use node::node_plan;
+pub(crate) use node::{is_like_object, kept_as};
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };
@@ -177,6 +178,13 @@ pub struct HostEnd {
 impl HostEnd {
     /// The kernel's word for both ends.
     pub const LINK_KIND: &str = "veth";
+    /// The group of the ends whose sources are checked: one rule is for all of them.
+    pub const CHECKED_GROUP: u32 = 0x2000_5080;
+
+    /// The group that it is in; not the one of the pod's links.
+    pub fn group(&self) -> Option<u32> {
+        self.source_check.then_some(Self::CHECKED_GROUP)
+    }
 }
 
 /// One sysctl: key as a path below `/proc/sys`, without a leading slash.

@@ -34,12 +34,11 @@ use super::{NftError, peers, with_tables};
 use crate::node_side::lock;
 use crate::{NodeSide, Socket};
 use plexus_core::fabric::{FIRST_VNI, VXLAN_PORT};
+use plexus_core::plan::HostEnd;
 use plexus_types::Family;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Group of the host ends whose sources are checked.
-pub(crate) const CHECKED: u32 = 0x2000_5080;
 /// Group of the node's ends of the links to routers.
 pub(crate) const ROUTER: u32 = 0x2000_5081;
 
@@ -116,7 +115,11 @@ pub(super) fn desired_chains(tunnels: bool) -> Vec<Chain> {
 
 fn chains() -> [Chain; 3] {
     let in_group = |all: Expressions, what, group: u32| all.meta(what).is(&group.to_ne_bytes());
-    let checked = in_group(Expressions::default(), Meta::IifGroup, CHECKED);
+    let checked = in_group(
+        Expressions::default(),
+        Meta::IifGroup,
+        HostEnd::CHECKED_GROUP,
+    );
     let from_router = in_group(Expressions::default(), Meta::IifGroup, ROUTER);
     let between = in_group(from_router, Meta::OifGroup, ROUTER);
     let sources = DesiredRule::new(

@@ -3,7 +3,6 @@
 
 use super::apply::ApplyError;
 use crate::effect::effect;
-use crate::nft::guard::CHECKED;
 use crate::observe::{link_by_name, optional};
 use crate::{NetlinkError, NodeSide, Socket, link, neighbour, nft, route, sysctl};
 use plexus_core::plan::{HostEnd, PodPlan};
@@ -45,8 +44,8 @@ fn restore_end(socket: &mut Socket, end: &HostEnd) -> Result<bool, NetlinkError>
             requests.push(link::set_hairpin(name));
         }
     }
-    if end.source_check && seen.group != CHECKED {
-        requests.push(link::set_group(name, seen.index, CHECKED));
+    if let Some(group) = end.group().filter(|group| *group != seen.group) {
+        requests.push(link::set_group(name, seen.index, group));
     }
     requests.push(link::set_up(name, seen.index));
     let neighbours = end.neighbours.iter();

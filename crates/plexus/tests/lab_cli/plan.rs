@@ -2,6 +2,7 @@
 
 use crate::machine::Lab;
 use crate::output::{example, ok, plexus};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
@@ -87,7 +88,7 @@ fn normal(text: &str) -> Vec<String> {
     lines
 }
 
-/// Of a link: name, MTU, state, group and kind. Other lines as they are.
+/// Of a link: name, MTU, group and kind. Other lines as they are.
 fn keep_facts(line: &str) -> String {
     if !line.contains(" mtu ") {
         return line.to_owned();
@@ -108,10 +109,116 @@ fn keep_facts(line: &str) -> String {
         _ => "-",
     };
     format!(
-        "link {name} mtu {} kind {} mode {mode}",
+        "link {name} mtu {} group {} kind {} mode {mode}",
         after("mtu"),
+        group_name(after("group")),
         kind.unwrap_or("-")
     )
+}
+
+/// The group of a pod's links is a hash of the container; others are the same everywhere.
+fn group_name(group: &str) -> &str {
+    const CHECKED: &str = "536891520";
+    match group {
+        "default" | "0" => "default",
+        CHECKED => CHECKED,
+        _ => "OF-THE-POD",
+    }
+}
+
+/// What runs commands somewhere, and gives what they print.
+type Shell<'a> = &'a dyn Fn(&str) -> String;
+
+fn listed(shell: Shell<'_>, command: &str) -> Vec<Value> {
+    serde_json::from_str(&shell(command)).unwrap_or_default()
+}
+
+/// The node's ends of the pod's links by what they are called in there: `end-of-<interface>`, and their names.
+fn node_ends(shell: Shell<'_>) -> BTreeMap<String, String> {
+    let ends = listed(shell, "ip -j -d link show type veth").into_iter();
+    let ends = ends.filter_map(|link| {
+        let mark = link["ifalias"].as_str()?;
+        let inside = mark
+            .split(' ')
+            .nth(5)
+            .filter(|_| mark.starts_with("plexus "))?;
+        Some((
+            format!("end-of-{inside}"),
+            link["ifname"].as_str()?.to_owned(),
+        ))
+    });
+    ends.collect()
+}
+
+/// What the node has for the pod: ends with their groups, bridges, routes, neighbours.
+fn node_side(shell: Shell<'_>) -> Vec<String> {
+    let ends = node_ends(shell);
+    let called = |name: &str| {
+        let mut all = ends.iter();
+        all.find(|(_, one)| *one == name)
+            .map(|(end, _)| end.clone())
+    };
+    let mut lines = Vec::new();
+    for link in listed(shell, "ip -j -d link") {
+        let name = link["ifname"].as_str().unwrap_or_default();
+        let is_bridge = link["linkinfo"]["info_kind"] == "bridge";
+        let Some(name) = called(name).or_else(|| is_bridge.then(|| name.to_owned())) else {
+            continue;
+        };
+        let word = |key: &str| link[key].as_str().unwrap_or("-").to_owned();
+        let port = &link["linkinfo"]["info_slave_data"]["hairpin"];
+        let is_up = link["flags"].to_string().contains("\"UP\"");
+        lines.push(format!(
+            "link {name} mtu {} group {} txqueuelen {} master {} hairpin {port} promiscuous {} up {is_up}",
+            link["mtu"],
+            group_name(&word("group")),
+            if is_bridge { &Value::Null } else { &link["txqlen"] },
+            word("master"),
+            link["flags"].to_string().contains("PROMISC"),
+        ));
+    }
+    let ours = "proto 80";
+    for (what, command) in [
+        ("route", format!("ip -j route show {ours}")),
+        ("route", format!("ip -j -6 route show {ours}")),
+        ("neighbour", "ip -j neighbour show nud permanent".to_owned()),
+        (
+            "neighbour",
+            "ip -j -6 neighbour show nud permanent".to_owned(),
+        ),
+    ] {
+        let all = listed(shell, &command);
+        let of_ends = all
+            .iter()
+            .filter_map(|one| Some((one, called(one["dev"].as_str()?)?)));
+        lines.extend(of_ends.map(|(one, end)| {
+            let (scope, metric) = (&one["scope"], &one["metric"]);
+            let family = if one["dst"].to_string().contains(':') {
+                6
+            } else {
+                4
+            };
+            format!("{what} ipv{family} dev {end} scope {scope} metric {metric}")
+        }));
+    }
+    lines.sort();
+    lines
+}
+
+/// The sysctls that the plan prints, each with where it is: the pod, or the node.
+fn printed_sysctls(planned: &str) -> Vec<(bool, String, String)> {
+    let written = planned.lines().filter_map(|line| {
+        let (before, setting) = line.split_once("sysctl -w ")?;
+        let in_pod = match before {
+            "" => false,
+            "ip netns exec pod " => true,
+            // Of a router.
+            _ => return None,
+        };
+        let (key, value) = setting.split_once('=')?;
+        Some((in_pod, key.to_owned(), value.to_owned()))
+    });
+    written.collect()
 }
 
 /// Where a chain is, as `nft list chain` says.
@@ -119,6 +226,49 @@ fn hook(listed: &str) -> String {
     let mut lines = listed.lines().map(str::trim);
     let hook = lines.find(|line| line.starts_with("type "));
     hook.expect("a chain with a hook").to_owned()
+}
+
+/// The node's side is what an ADD makes.
+#[track_caller]
+fn compare_node(on_node: Shell<'_>, planned_node: Shell<'_>, planned: &str) {
+    let (theirs, ours) = (node_side(on_node), node_side(planned_node));
+    assert!(
+        theirs.iter().any(|line| line.contains("end-of-eth0")),
+        "{theirs:#?}"
+    );
+    assert_eq!(ours, theirs, "planned:\n{planned}");
+}
+
+/// Every sysctl that the plan prints has that value where an ADD was.
+#[track_caller]
+fn compare_sysctls(
+    (on_node, in_pod): (Shell<'_>, Shell<'_>),
+    planned_node: Shell<'_>,
+    planned: &str,
+) {
+    let (real_ends, planned_ends) = (node_ends(on_node), node_ends(planned_node));
+    let sysctls = printed_sysctls(planned);
+    for whose in [true, false] {
+        let some = sysctls
+            .iter()
+            .filter(|(in_pod, ..)| *in_pod == whose)
+            .count();
+        assert!(some > 2, "{sysctls:?}");
+    }
+    for (is_in_pod, key, value) in sysctls {
+        let name = |(end, name): (&String, &String)| (name.clone(), real_ends[end].clone());
+        let mut names = planned_ends.iter().map(name);
+        let real_key = names
+            .find(|(planned, _)| key.contains(planned.as_str()))
+            .map_or(key.clone(), |(planned, real)| key.replace(&planned, &real));
+        let read = format!("cat /proc/sys/{real_key}");
+        let seen = if is_in_pod {
+            in_pod(&read)
+        } else {
+            on_node(&read)
+        };
+        assert_eq!(seen.trim(), value, "{key}, planned:\n{planned}");
+    }
 }
 
 #[test]
@@ -182,6 +332,8 @@ fn its_commands_make_what_a_real_add_makes() {
         mtu.trim()
     ));
     let router = scratch.add("router");
+    let on_node = |script: &str| lab.ok(&["exec", "--node", "n1", "--", "sh", "-ec", script]);
+    let in_pod = |script: &str| lab.ok(&["exec", "web", "-n", "team-a", "--", "sh", "-ec", script]);
     let named = planned
         .split_whitespace()
         .find(|word| word.starts_with("px-") && word.len() == 19)
@@ -235,6 +387,12 @@ fn its_commands_make_what_a_real_add_makes() {
     let theirs = lab.ok(&["exec", "--node", "n1", "--", "sh", "-ec", opened]);
     let planned_too = sh(&format!("ip netns exec {node} sh -ec '{opened}'"));
     assert_eq!((theirs.trim(), planned_too.trim()), ("1", "1"));
+    let planned_node = |script: &str| {
+        let script = script.replace('\'', "'\\''");
+        sh(&format!("ip netns exec {node} sh -ec '{script}'"))
+    };
+    compare_node(&on_node, &planned_node, &planned);
+    compare_sysctls((&on_node, &in_pod), &planned_node, &planned);
     let (real, made) = (normal(&real), normal(&made));
     assert!(real.len() > 20, "{real:#?}");
     assert_eq!(made, real, "planned:\n{planned}");

@@ -161,7 +161,7 @@ impl Fixture {
             routes: Vec::new(),
             assigned: false,
         });
-        let key = PoolKey::of(&config, &"a.blue".parse().unwrap()).unwrap();
+        let key = PoolKey::of(&config, &"a.blue".parse().unwrap(), true).unwrap();
         let mut pools = self.hooks.pools.lock().unwrap();
         pools
             .reserve(&key, address.parse().unwrap(), "pod")

@@ -108,7 +108,7 @@ impl Lines {
 
     fn link(&mut self, link: &Link, group: u32) {
         let name = &link.name;
-        let shape = Shape(link.mac.map(|mac| mac.to_string()), link.mtu, group);
+        let shape = Shape(link.mac.map(|mac| mac.to_string()), link.mtu, Some(group));
         match &link.kind {
             LinkKind::Stacked(stacked) => self.line(format_args!(
                 "ip link add {name} link {} netns pod{shape} type {stacked}",
@@ -125,9 +125,9 @@ impl Lines {
                 ));
             }
             LinkKind::Veth(end) => {
-                let host = Shape(Some(end.mac.to_string()), end.mtu, group);
+                let host = Shape(Some(end.mac.to_string()), end.mtu, end.group());
                 self.line(format_args!(
-                    "{} link add {}{host} type veth peer name {name} netns pod{shape}",
+                    "{} link add {}{host} txqueuelen 0 type veth peer name {name} netns pod{shape}",
                     ip_of(end),
                     end.name
                 ));
@@ -265,13 +265,13 @@ fn ip_of(end: &HostEnd) -> String {
 }
 
 /// MAC, MTU and group of a link, as arguments of `ip link add`.
-struct Shape(Option<String>, Option<u32>, u32);
+struct Shape(Option<String>, Option<u32>, Option<u32>);
 
 impl Display for Shape {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         option(f, "address", self.0.as_ref())?;
         option(f, "mtu", self.1)?;
-        write!(f, " group {}", self.2)
+        option(f, "group", self.2)
     }
 }
 

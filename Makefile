@@ -30,7 +30,7 @@ demo: ## Three virtual nodes, pods on several networks, one killed agent; under 
 	@tools/bootstrap
 	@$(XTASK) demo
 
-test: setup ## Unit, kernel, CNI, crash, lab and interoperability tests; rustfmt, tidy
+test: setup ## Unit, kernel, CNI, crash, lab and interoperability tests, some at a time
 	@$(XTASK) test
 
 test-lab: setup ## Labs, the demonstration, what goes wrong on them; at most 15 minutes after kube-tools

@@ -28,12 +28,12 @@ const FILES: [&str; 10] = [
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
     kube::tools(workspace)?;
-    build::with_faults(workspace)?;
+    build::programs(workspace)?;
     build::static_shim(workspace)?;
     cases(workspace)
 }
 
-/// Runs them. Needs the dev binaries (`build::with_faults`), the static shim and `kubectl`. The lab is gone
+/// Runs them. Needs the dev binaries (`build::programs`), the static shim and `kubectl`. The lab is gone
 /// afterwards, whatever happened; what an interrupted run has left goes first.
 pub(crate) fn cases(workspace: &Workspace) -> Result<()> {
     down(workspace)?;
@@ -44,7 +44,7 @@ pub(crate) fn cases(workspace: &Workspace) -> Result<()> {
 }
 
 fn tests(workspace: &Workspace) -> Result<()> {
-    let mut tests = run::suite(workspace, &[kube::E2E], &FILES)?;
+    let mut tests = run::suite(workspace, &FILES)?;
     tests.arg("--no-fail-fast");
     // Two at a time: some count packets, and all of them share two cores.
     tests.args(["--", "--test-threads", "2"]);

@@ -6,7 +6,7 @@
     reason = "a test"
 )]
 
-use plexus_testkit::{Agent, Call, Node, Pod, config};
+use plexus_testkit::{Agent, Call, Dump, Node, Pod, config};
 use serde_json::{Value, json};
 
 fn names(pod: &Pod<'_>) -> Vec<String> {
@@ -183,7 +183,7 @@ fn a_repeated_add_gives_the_same() {
     let pod = node.pod("c1");
     let config = config::four_with_delegate(&node);
     let first = pod.add(&config);
-    let dump = node.dump(Some(&pod));
+    let dump = Dump::steady(|| node.dump(Some(&pod)));
     assert_eq!(pod.add(&config), first);
     dump.assert_same(&node.dump(Some(&pod)), "a repeated ADD changes something");
     let log = std::fs::read_to_string(node.file("fake.log")).unwrap();

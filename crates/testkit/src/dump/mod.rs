@@ -2,16 +2,17 @@
 //! runs of the same thing have in common: no indexes, counters, lifetimes or handles.
 //!
 //! What the kernel does in its own time (carrier, duplicate address detection, its link-local
-//! addresses) is left out, so a dump needs no waiting.
+//! addresses) is left out, so a dump needs no waiting; but for the routes of IPv6 addresses ([`Dump::steady`]).
 
 mod kernel;
 mod nft;
 mod sysctl;
 
-use crate::{Journal, NetNs};
+use crate::{Journal, NetNs, TIMEOUT, within};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The lines of a dump.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,6 +21,20 @@ pub struct Dump {
 }
 
 impl Dump {
+    /// The dump to compare with once it no longer changes: on a busy machine the kernel adds the routes of IPv6 addresses some time
+    /// after an ADD.
+    pub fn steady(dump: impl Fn() -> Dump) -> Dump {
+        let mut last = dump();
+        within(TIMEOUT, || {
+            std::thread::sleep(Duration::from_millis(200));
+            let next = dump();
+            let is_same = last.diff(&next).is_empty();
+            last = next;
+            is_same
+        });
+        last
+    }
+
     /// The lines that only one of the two has; empty if they are equal.
     pub fn diff(&self, other: &Dump) -> String {
         let mut text = String::new();

@@ -47,7 +47,7 @@ impl Harness {
             pod.del(&config);
         }
         let pod = container(&node, "c1");
-        let steady = || steady(|| node.dump(Some(&pod)).naming_macs());
+        let steady = || Dump::steady(|| node.dump(Some(&pod)).naming_macs());
         let never = steady();
         pod.add(&config);
         let completed = steady();
@@ -395,19 +395,6 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
     let (effects, last) = (Agent::effects(node), format!("{k} "));
     let dies = effects.iter().any(|effect| effect.starts_with(&last));
     !dies || agent.wait_exit(TIMEOUT).is_none()
-}
-
-/// A dump to compare with: on a busy machine the kernel adds the routes of IPv6 addresses some time after an ADD.
-fn steady(dump: impl Fn() -> Dump) -> Dump {
-    let mut last = dump();
-    within(SETTLE_TIMEOUT, || {
-        std::thread::sleep(Duration::from_millis(200));
-        let next = dump();
-        let is_same = last.diff(&next).is_empty();
-        last = next;
-        is_same
-    });
-    last
 }
 
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from

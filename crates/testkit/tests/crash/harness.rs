@@ -79,8 +79,7 @@ impl Harness {
         self
     }
 
-    /// The agents die only at each `count`-th place, beginning with `offset`: other cases take the others.
-    #[allow(dead_code, reason = "the cases of this test take all")]
+    /// The agents die only at each `count`-th place, beginning with `offset`: other cases, or other runs, take the others.
     pub(crate) fn every(mut self, count: usize, offset: usize) -> Self {
         self.every = (count, offset);
         self
@@ -258,7 +257,7 @@ impl Harness {
 
     /// Dies at each effect of a start that finds what `before` left; then all must be well.
     fn start_after(&self, what: &str, before: impl Fn(&Pod<'_>)) -> Result<usize, String> {
-        for j in 1..MAX_EFFECTS {
+        for (deaths, j) in self.places(1).enumerate() {
             let pod = container(&self.node, "c1");
             before(&pod);
             let mut agent = self.doomed(j).spawn();
@@ -271,7 +270,7 @@ impl Harness {
             );
             self.recover(&pod, &context, None)?;
             if started {
-                return Ok(j - 1);
+                return Ok(deaths);
             }
         }
         Err(format!(

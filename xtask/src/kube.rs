@@ -3,7 +3,7 @@
 
 use crate::suite::{executables, make_test};
 use crate::workspace::Workspace;
-use crate::{api, build, go_tools, kube_tools, lock, run};
+use crate::{api, build, failed, go_tools, kube_tools, lock, run};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
@@ -35,6 +35,7 @@ pub(crate) fn down(workspace: &Workspace) -> Result<()> {
 /// The end-to-end tests on a cluster of their own.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
+    failed::forget(workspace)?;
     let plexus = dev_binaries(workspace)?;
     api::kubectl(workspace)?;
     on_bare_api_server(workspace)?;
@@ -99,6 +100,8 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         .and_then(|()| run::logged(workspace, &mut definitions))
         .and_then(|()| run::logged(workspace, &mut agent))
         .and_then(|()| api::differential(workspace, &kubeconfig));
+    let state = workspace.cache.join("kube").join(BARE);
+    let done = failed::keep(workspace, "cluster-bare", &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, BARE);
     done.and(stopped)
 }
@@ -140,11 +143,13 @@ fn in_lab(
     stop(workspace, prefix)?;
     let state = workspace.cache.join("kube").join(prefix);
     command
-        .env("PLEXUS_KUBE_STATE", state)
+        .env("PLEXUS_KUBE_STATE", &state)
         .env("PLEXUS_KUBE_ROOT", workspace.cache.join("kube"))
         // Somebody's lab is not what is meant.
         .env_remove("PLEXUS_LAB");
     let done = start(workspace, prefix, plexus).and_then(|()| run::logged(workspace, &mut command));
+    let name = format!("cluster-{prefix}");
+    let done = failed::keep(workspace, &name, &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, prefix);
     done.and(stopped)
 }

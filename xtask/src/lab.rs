@@ -4,7 +4,7 @@
 use crate::suite::executables::{self, Executable, Tier};
 use crate::suite::schedule::{Load, Slots};
 use crate::suite::{self, Job};
-use crate::{build, demo, kube, lab_cases, lock, vm, workspace::Workspace};
+use crate::{build, demo, failed, kube, lab_cases, lock, vm, workspace::Workspace};
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
@@ -51,6 +51,7 @@ const CARDS: Suite = Suite {
 
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
+    failed::forget(workspace)?;
     let executables = built(workspace)?;
     suite::run(
         workspace,

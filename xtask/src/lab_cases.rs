@@ -2,7 +2,7 @@
 //! functions as on Kubernetes, against the embedded API.
 
 use crate::workspace::Workspace;
-use crate::{build, go_tools, kube, lock, run};
+use crate::{build, failed, go_tools, kube, lock, run};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,8 @@ pub(crate) fn cases(workspace: &Workspace) -> Result<()> {
     down(workspace)?;
     let done = plugins(workspace)
         .and_then(|plugins| up(workspace, &plugins).and_then(|()| tests(workspace)));
+    let dir = Path::new("/run/plexus/lab").join(LAB);
+    let done = failed::keep(workspace, "cases", &dir, failed::OF_LAB, done);
     let stopped = down(workspace);
     done.and(stopped)
 }

@@ -9,6 +9,7 @@ mod demo;
 mod deny;
 mod docs;
 mod env;
+mod failed;
 mod go_tools;
 mod kube;
 mod kube_tools;

@@ -1,11 +1,12 @@
 //! The tests that need no parts of a cluster, against freshly built binaries.
 
 use crate::suite::{self, executables, make_test};
-use crate::{api, build, lock, run, workspace::Workspace};
+use crate::{api, build, failed, lock, run, workspace::Workspace};
 use anyhow::Result;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
+    failed::forget(workspace)?;
     let executables = executables::built(workspace)?;
     build::programs(workspace)?;
     build::static_shim(workspace)?;

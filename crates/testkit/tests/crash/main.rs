@@ -21,9 +21,10 @@ mod harness;
 use case::Case;
 use harness::{Harness, Queue};
 
-fn done(run: impl FnOnce() -> Result<usize, String>) {
+/// What `harness` runs on is there when this panics, and leaves its logs.
+fn done<H>(harness: H, run: impl FnOnce(&H) -> Result<usize, String>) {
     let start = std::time::Instant::now();
-    let deaths = run();
+    let deaths = run(&harness);
     let deaths = deaths.unwrap_or_else(|why| panic!("{why}"));
     println!("died {deaths} times in {:?}", start.elapsed());
     assert!(
@@ -57,22 +58,22 @@ macro_rules! crash_tests {
 
             #[test]
             fn agent_in_add() {
-                done(|| $places(Harness::new($case)).agent_dies_in_add());
+                done($places(Harness::new($case)), |harness| harness.agent_dies_in_add());
             }
 
             #[test]
             fn agent_in_del() {
-                done(|| $places(Harness::new($case)).agent_dies_in_del(Queue::Removed));
+                done($places(Harness::new($case)), |harness| harness.agent_dies_in_del(Queue::Removed));
             }
 
             #[test]
             fn agent_at_start() {
-                done(|| $places(Harness::new($case)).agent_dies_at_start($start_up));
+                done($places(Harness::new($case)), |harness| harness.agent_dies_at_start($start_up));
             }
 
             #[test]
             fn shim() {
-                done(|| $places(Harness::new($case)).shim_dies());
+                done($places(Harness::new($case)), |harness| harness.shim_dies());
             }
         }
     )*};
@@ -93,13 +94,14 @@ crash_tests! {
 
 #[test]
 fn agent_in_del_that_is_queued() {
-    done(|| Harness::new(Case::MACVLAN).agent_dies_in_del(Queue::Intact));
-    done(|| third(Harness::new(Case::FOUR_WITH_DELEGATE)).agent_dies_in_del(Queue::Intact));
+    let queued = |harness: &Harness| harness.agent_dies_in_del(Queue::Intact);
+    done(Harness::new(Case::MACVLAN), queued);
+    done(third(Harness::new(Case::FOUR_WITH_DELEGATE)), queued);
 }
 
 #[test]
 fn from_bare() {
-    done(|| bare::agent_dies_in_add(Case::BRIDGE));
+    done(Case::BRIDGE, |case| bare::agent_dies_in_add(*case));
 }
 
 #[test]

@@ -29,10 +29,13 @@ const WAITS: &[Target] = &[
     ("plexus-agent", "plexus_agent"),
     ("plexus-lab", "plexus_lab"),
     ("plexus-testkit", "hard"),
+    ("plexus-testkit", "crash"),
 ];
 
-/// The longest of the others, the longest first: they begin early, so that none is left alone at the end.
-const LONGEST: &[Target] = &[("plexus-testkit", "crash")];
+/// The longest of the others, which begins early, so that it is not left alone at the end.
+const LONGEST: Target = ("plexus-testkit", "crash");
+/// It is run in parts, side by side: one for each of these parts of its tests' names, and one for the rest.
+const PARTS_OF_LONGEST: &[&str] = &["four", "one_"];
 
 /// Tests among others of their executable, which need more than `make test` has: on an API server without Plexus.
 pub(crate) const ON_BARE_SERVER: (&str, &str) = ("plexus-agent", "cluster::tests::server");
@@ -45,23 +48,27 @@ fn selected(all: &[Executable]) -> Vec<(&Executable, Vec<&'static str>)> {
     let chosen =
         |executable: &&Executable| executable.tier == Tier::Test || is(executable, &CONFORMANCE);
     let mut chosen: Vec<&Executable> = all.iter().filter(chosen).collect();
-    chosen.sort_by_key(|executable| {
-        let place = LONGEST.iter().position(|target| is(executable, target));
-        (
-            load(executable) != Load::Alone,
-            place.unwrap_or(LONGEST.len()),
-        )
-    });
+    chosen.sort_by_key(|executable| (load(executable) != Load::Alone, !is(executable, &LONGEST)));
+    let runs = |executable| {
+        arguments(executable)
+            .into_iter()
+            .map(move |arguments| (executable, arguments))
+    };
+    chosen.into_iter().flat_map(runs).collect()
+}
+
+/// The arguments of each run of an executable: one, as a rule.
+fn arguments(executable: &Executable) -> Vec<Vec<&'static str>> {
     let (package, server) = ON_BARE_SERVER;
-    let arguments =
-        |executable: &Executable| match executable.package == package && executable.kind == "lib" {
-            true => vec!["--skip", server],
-            false => Vec::new(),
-        };
-    chosen
-        .into_iter()
-        .map(|executable| (executable, arguments(executable)))
-        .collect()
+    if is(executable, &LONGEST) {
+        let rest = PARTS_OF_LONGEST.iter().flat_map(|part| ["--skip", part]);
+        let parts = PARTS_OF_LONGEST.iter().map(|part| vec![*part]);
+        parts.chain([rest.collect()]).collect()
+    } else if executable.package == package && executable.kind == "lib" {
+        vec![vec!["--skip", server]]
+    } else {
+        vec![Vec::new()]
+    }
 }
 
 fn load(executable: &Executable) -> Load {
@@ -79,7 +86,7 @@ fn is(executable: &Executable, target: &Target) -> bool {
 
 /// A table that names what is no longer there would silently do nothing.
 fn check_tables(all: &[Executable]) -> Result<()> {
-    for target in [ALONE, WAITS, LONGEST, &[CONFORMANCE]].concat() {
+    for target in [ALONE, WAITS, &[LONGEST, CONFORMANCE]].concat() {
         if !all.iter().any(|executable| is(executable, &target)) {
             bail!(
                 "xtask/src/suite/make_test.rs names {target:?}, which is no test target: remove it there"
@@ -99,12 +106,12 @@ pub(crate) fn jobs(
     let mut jobs = Vec::new();
     for (executable, arguments) in selected(all) {
         let mut command = executable.command(workspace)?;
-        command.args(arguments);
+        command.args(&arguments);
         if is(executable, &CONFORMANCE) {
             command.env("PLEXUS_CONFORMANCE_KUBECONFIG", kubeconfig);
         }
         jobs.push(Job {
-            name: executable.name(),
+            name: [&[&*executable.name()], &*arguments].concat().join(" "),
             command,
             load: load(executable),
         });
@@ -147,7 +154,9 @@ mod tests {
             names,
             [
                 ("kernel", vec![]),
-                ("crash", vec![]),
+                ("crash", vec!["four"]),
+                ("crash", vec!["one_"]),
+                ("crash", vec!["--skip", "four", "--skip", "one_"]),
                 ("plexus_agent", vec!["--skip", "cluster::tests::server"]),
                 ("conformance", vec![]),
                 ("bad_input", vec![]),

@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR ?= $(CACHE_HOME)/plexus/target-$(CHANNEL)
 
 XTASK := cargo xtask
 
-.PHONY: help setup build demo test test-lab lint fmt tidy docs bench-cni bench-embedded clean \
+.PHONY: help setup build demo test test-lab test-long lint fmt tidy docs bench-cni bench-embedded clean \
 	kube-tools kube-up kube-down test-kube bench-kube soak
 
 help: ## This list
@@ -30,11 +30,16 @@ demo: ## Three virtual nodes, pods on several networks, one killed agent; under 
 	@tools/bootstrap
 	@$(XTASK) demo
 
-test: setup ## Unit, kernel, CNI, crash, lab and interoperability tests; rustfmt, tidy
+test: setup ## Unit, kernel, CNI, crash, lab and interoperability tests, some at a time
 	@$(XTASK) test
 
 test-lab: setup ## Labs, the demonstration, what goes wrong on them; at most 15 minutes after kube-tools
 	@$(XTASK) test-lab
+
+test-long: setup ## All three tiers, and what is left out per commit: every place to die
+	@failed=; for tier in test test-lab test-kube; do \
+		PLEXUS_TEST_LONG=1 NODES="$(or $(NODES),2)" KUBE="$(KUBE)" $(XTASK) $$tier || failed+=" $$tier"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 lint: setup ## rustfmt, clippy, cargo-deny, tidy
 	@$(XTASK) lint

@@ -1,7 +1,5 @@
-//! The embedded API beside a real one: starts `plexus server` and gives its kubeconfig to suites that take any.
-//! Nothing of a cluster is needed for [`conformance`].
+//! The embedded API beside a real one: starts `plexus server`, whose kubeconfig goes to suites that take any.
 
-use crate::kube::E2E;
 use crate::workspace::Workspace;
 use crate::{kube_tools, run};
 use anyhow::{Context, Result, bail};
@@ -14,18 +12,10 @@ const SEQUENCES: &str = "60";
 /// Longer than a start takes on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The suite that a real API server passes (`make test-kube`), on the embedded one. The programs are built.
-pub(crate) fn conformance(workspace: &Workspace) -> Result<()> {
-    let server = Embedded::start(workspace)?;
-    let mut suite = run::suite(workspace, &[E2E], &["conformance"])?;
-    suite.env("PLEXUS_CONFORMANCE_KUBECONFIG", server.kubeconfig());
-    run::logged(workspace, &mut suite)
-}
-
 /// kubectl, command by command; `make kube-tools` has built it.
 pub(crate) fn kubectl(workspace: &Workspace) -> Result<()> {
     let program = kube_tools::installed(workspace, "kubernetes")?.join("kubectl");
-    let mut suite = run::suite(workspace, &["plexus-embedded/e2e"], &["kubectl"])?;
+    let mut suite = run::suite(workspace, &["kubectl"])?;
     suite.env("PLEXUS_KUBECTL", program);
     run::logged(workspace, &mut suite)
 }
@@ -33,7 +23,7 @@ pub(crate) fn kubectl(workspace: &Workspace) -> Result<()> {
 /// Random writes to the embedded API and to a real one that has our definitions.
 pub(crate) fn differential(workspace: &Workspace, real: &Path) -> Result<()> {
     let server = Embedded::start(workspace)?;
-    let mut suite = run::suite(workspace, &[E2E], &["apply_differential"])?;
+    let mut suite = run::suite(workspace, &["apply_differential"])?;
     suite
         .args(["--", "--nocapture"])
         .env("PLEXUS_TEST_KUBECONFIG", real)

@@ -4,8 +4,9 @@ use crate::workspace::{SHIM_TARGET, Workspace};
 use crate::{run, shim};
 use anyhow::Result;
 
-/// Test builds can be told to die at the k-th effect; product builds cannot.
-pub(crate) const FAULTS: &str = "plexus/faults,plexus-cni/faults";
+/// What every build for tests is of. With one set of packages and features nothing is compiled or linked twice; what must not
+/// run everywhere is chosen by [`crate::suite`]. Test builds can be told to die at the k-th effect; product builds cannot.
+pub(crate) const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     release(workspace)?;
@@ -23,18 +24,11 @@ pub(crate) fn release(workspace: &Workspace) -> Result<()> {
     static_shim(workspace)
 }
 
-/// The dev binaries that tests start from outside, with the places to die compiled in.
-pub(crate) fn with_faults(workspace: &Workspace) -> Result<()> {
-    with(workspace, FAULTS)
-}
-
-/// The same with more features. Of the whole workspace, as in [`run::suite`].
-pub(crate) fn with(workspace: &Workspace, features: &str) -> Result<()> {
-    let features = format!("{FAULTS},{features}");
-    run::cargo(
-        workspace,
-        &["build", "--workspace", "--bins", "--features", &features],
-    )
+/// The dev binaries that tests start from outside, with the places to die compiled in, and `kubelab`. With the examples: then
+/// cargo gives the crates the same features as for tests, and does not compile them a second time.
+pub(crate) fn programs(workspace: &Workspace) -> Result<()> {
+    let build = [&["build"], &EVERYTHING[..], &["--bins", "--examples"]].concat();
+    run::cargo(workspace, &build)
 }
 
 /// The shim as it is shipped; refuses one that is too large or not static.

@@ -1,7 +1,7 @@
 //! The variables through which a test finds what it needs. `eval "$(cargo xtask env)"` gives a
 //! shell the same ones, for a plain `cargo test`.
 
-use crate::{go_tools, vm, workspace::Workspace};
+use crate::{failed, go_tools, vm, workspace::Workspace};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -13,6 +13,7 @@ pub(crate) fn variables(workspace: &Workspace) -> Result<Vec<(&'static str, Path
         ("PLEXUS_REF_PLUGINS", tool("cni-plugins")?),
         ("PLEXUS_CNITOOL", tool("cnitool")?.join("cnitool")),
         ("PLEXUS_STATIC_SHIM", workspace.shim()),
+        ("PLEXUS_TEST_FAILED", failed::dir(workspace)),
     ];
     variables.extend(vm::variables(workspace)?);
     Ok(variables)

@@ -1,14 +1,13 @@
 //! Real clusters: builds the components, our binaries and `kubelab` (in `crates/kubekit`), and lets
 //! that do the rest. `NODES` and `KUBE` (further options of `kubelab up`) come from the environment.
 
+use crate::suite::{executables, make_test};
 use crate::workspace::Workspace;
-use crate::{api, build, go_tools, kube_tools, lock, run};
+use crate::{api, build, failed, go_tools, kube_tools, lock, run};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The tests that need a cluster.
-pub(crate) const E2E: &str = "plexus-kubekit/e2e";
 /// The lab that `kube-up` makes.
 const BY_HAND: &str = "lab";
 /// The lab that the tests make; another than by hand, so that both can be there.
@@ -36,15 +35,13 @@ pub(crate) fn down(workspace: &Workspace) -> Result<()> {
 /// The end-to-end tests on a cluster of their own.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
+    failed::forget(workspace)?;
     let plexus = dev_binaries(workspace)?;
     api::kubectl(workspace)?;
     on_bare_api_server(workspace)?;
     let names = end_to_end(workspace)?;
-    let mut tests = run::suite(
-        workspace,
-        &[E2E],
-        &names.iter().map(String::as_str).collect::<Vec<_>>(),
-    )?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut tests = run::suite(workspace, &names)?;
     tests.arg("--no-fail-fast");
     // For the tests that need a lab of their own.
     tests.env("PLEXUS_BIN", &plexus);
@@ -64,7 +61,7 @@ fn end_to_end(workspace: &Workspace) -> Result<Vec<String>> {
             path.clone()
         };
         let text = std::fs::read_to_string(main).unwrap_or_default();
-        if text.contains("#![cfg(feature = \"e2e\")]") {
+        if executables::opens_with(&text, "e2e") {
             names.extend(
                 path.file_stem()
                     .map(|stem| stem.to_string_lossy().into_owned()),
@@ -82,16 +79,16 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
     let mut up = kubelab(workspace);
     up.args(["up", "--prefix", BARE, "--nodes", "1", "--cni", "none"])
         .arg("--api-flag=--runtime-config=resource.k8s.io/v1beta1=true");
-    let mut bare = run::suite(workspace, &[E2E], &["bare_api"])?;
+    let mut bare = run::suite(workspace, &["bare_api"])?;
     bare.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
-    let mut rights = run::suite(workspace, &[E2E], &["rights"])?;
+    let mut rights = run::suite(workspace, &["rights"])?;
     rights.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
-    let mut controller = run::suite(workspace, &["plexus-controller/e2e"], &["api_server"])?;
+    let mut controller = run::suite(workspace, &["api_server"])?;
     controller.env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     // Tests of what only the agent itself sees.
-    let mut agent = run::suite(workspace, &["plexus-agent/e2e"], &[])?;
+    let mut agent = run::suite(workspace, &[])?;
     agent
-        .args(["--lib", "--", "cluster::tests::server"])
+        .args(["--lib", "--", make_test::ON_BARE_SERVER.1])
         .env("PLEXUS_TEST_KUBECONFIG", &kubeconfig);
     let mut definitions = kubelab(workspace);
     definitions
@@ -107,6 +104,8 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         .and_then(|()| api::differential(workspace, &kubeconfig))
         // Its policies stay in force.
         .and_then(|()| run::logged(workspace, &mut rights));
+    let state = workspace.cache.join("kube").join(BARE);
+    let done = failed::keep(workspace, "cluster-bare", &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, BARE);
     done.and(stopped)
 }
@@ -148,11 +147,13 @@ fn in_lab(
     stop(workspace, prefix)?;
     let state = workspace.cache.join("kube").join(prefix);
     command
-        .env("PLEXUS_KUBE_STATE", state)
+        .env("PLEXUS_KUBE_STATE", &state)
         .env("PLEXUS_KUBE_ROOT", workspace.cache.join("kube"))
         // Somebody's lab is not what is meant.
         .env_remove("PLEXUS_LAB");
     let done = start(workspace, prefix, plexus).and_then(|()| run::logged(workspace, &mut command));
+    let name = format!("cluster-{prefix}");
+    let done = failed::keep(workspace, &name, &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, prefix);
     done.and(stopped)
 }
@@ -179,9 +180,8 @@ fn stop(workspace: &Workspace, prefix: &str) -> Result<()> {
 
 fn dev_binaries(workspace: &Workspace) -> Result<PathBuf> {
     tools(workspace)?;
-    build::with_faults(workspace)?;
+    build::programs(workspace)?;
     build::static_shim(workspace)?;
-    kubelab_built(workspace)?;
     Ok(workspace.target.join("debug/plexus"))
 }
 

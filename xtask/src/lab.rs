@@ -1,93 +1,186 @@
-//! The lab's tier: what goes wrong on three nodes without Kubernetes. Builds the programs with their places to die, then runs
-//! one suite after the other; all run, whichever fails. At most a quarter of an hour on two cores.
+//! The lab's tier: what goes wrong on three nodes without Kubernetes, and what runs in a virtual machine. Suites of labs run two at
+//! a time, because they wait more than they work; virtual machines, which may be emulated, run alone. All run, whichever fails.
 
-use crate::{build, demo, kube, lab_cases, lock, run, vm, workspace::Workspace};
-use anyhow::{Result, bail};
-use std::time::Instant;
+use crate::suite::executables::{self, Executable, Tier};
+use crate::suite::schedule::{Load, Slots};
+use crate::suite::{self, Job};
+use crate::{build, demo, failed, kube, lab_cases, lock, vm, workspace::Workspace};
+use anyhow::{Context, Result, bail};
+use std::process::Command;
 
-/// The tests that take minutes.
-const SCENARIOS: &str = "plexus/scenarios";
+/// The verb that runs one part of this tier, which [`test`] starts: `cargo xtask lab-part NAME`.
+pub(crate) const PART: &str = "lab-part";
 
-/// A suite: what it is called, and how it is run.
-type Suite = (&'static str, fn(&Workspace) -> Result<()>);
+/// A part that is no test executable, by its name. Needs what [`built`] builds.
+type Part = (&'static str, fn(&Workspace) -> Result<()>);
 
-/// In this order. (The conformance of the embedded API takes seconds: it is part of `make test`.)
-const SUITES: &[Suite] = &[
-    ("the lab itself", itself),
-    ("the command line", command_line),
-    ("providers on Debian's kernel", debian_kernel),
-    ("real network cards", cards),
-    ("the demonstration", demonstration),
-    ("what goes wrong", scenarios),
-    ("end-to-end cases that need no kubelet", lab_cases::cases),
-];
+const DEMONSTRATION: Part = ("demonstration", demo::checked);
+const CASES: Part = ("cases", lab_cases::cases);
+
+/// Two suites at a time. Some have two labs at a time themselves.
+const SLOTS: Slots = Slots { all: 2, works: 1 };
+
+/// A test target of this tier.
+struct Suite {
+    target: &'static str,
+    load: Load,
+    arguments: &'static [&'static str],
+}
+
+const SCENARIOS: Suite = Suite {
+    target: "scenarios",
+    load: Load::Waits,
+    arguments: &["--test-threads=2", "--nocapture"],
+};
+const COMMAND_LINE: Suite = Suite {
+    target: "lab_cli",
+    load: Load::Waits,
+    arguments: &[],
+};
+const DEBIAN_KERNEL: Suite = Suite {
+    target: "debian_kernel",
+    load: Load::Alone,
+    arguments: &[],
+};
+/// The tests of devices that pods get, in the virtual machine, whose cards outlive a namespace. They are taken in turn.
+const CARDS: Suite = Suite {
+    target: "host_device",
+    load: Load::Alone,
+    arguments: &["--test-threads=1"],
+};
 
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
-    built(workspace)?;
-    let mut failed = Vec::new();
-    for (name, suite) in SUITES {
-        let begun = Instant::now();
-        let done = suite(workspace);
-        println!("{name}: {} s", begun.elapsed().as_secs());
-        if let Err(error) = done {
-            failed.push(format!("{name}: {error:#}"));
-        }
-    }
-    if failed.is_empty() {
-        return Ok(());
-    }
-    bail!("{}", failed.join("; "));
+    failed::forget(workspace)?;
+    let executables = built(workspace)?;
+    suite::run(
+        workspace,
+        "make test-lab",
+        SLOTS,
+        jobs(workspace, &executables)?,
+    )
+}
+
+/// One part, when [`test`] starts it.
+pub(crate) fn part(workspace: &Workspace, name: &str) -> Result<()> {
+    let found = [DEMONSTRATION, CASES]
+        .into_iter()
+        .find(|part| part.0 == name);
+    let (_, run) = found.with_context(|| format!("no part {name:?} of `make test-lab`"))?;
+    run(workspace)
 }
 
 /// Once for all: what one suite starts must not be replaced by what the next one is built with.
-fn built(workspace: &Workspace) -> Result<()> {
+fn built(workspace: &Workspace) -> Result<Vec<Executable>> {
     kube::tools(workspace)?;
     vm::install_missing(workspace)?;
-    build::with(workspace, SCENARIOS)?;
-    build::static_shim(workspace)
+    let executables = executables::built(workspace)?;
+    build::programs(workspace)?;
+    build::static_shim(workspace)?;
+    Ok(executables)
 }
 
-fn itself(workspace: &Workspace) -> Result<()> {
-    run::logged(
-        workspace,
-        &mut run::suite(workspace, &[SCENARIOS], &["lab"])?,
-    )
+/// The longest first, and what is alone at the end.
+fn jobs(workspace: &Workspace, executables: &[Executable]) -> Result<Vec<Job>> {
+    check(executables)?;
+    Ok(vec![
+        test_job(workspace, executables, &SCENARIOS)?,
+        part_job(workspace, DEMONSTRATION)?,
+        test_job(workspace, executables, &COMMAND_LINE)?,
+        part_job(workspace, CASES)?,
+        test_job(workspace, executables, &DEBIAN_KERNEL)?,
+        cards(workspace, executables)?,
+    ])
 }
 
-fn command_line(workspace: &Workspace) -> Result<()> {
-    run::logged(
-        workspace,
-        &mut run::suite(workspace, &[SCENARIOS], &["lab_cli"])?,
-    )
+/// A new target of this tier is not forgotten.
+fn check(executables: &[Executable]) -> Result<()> {
+    let here = [&SCENARIOS, &COMMAND_LINE, &DEBIAN_KERNEL].map(|suite| suite.target);
+    for executable in executables
+        .iter()
+        .filter(|executable| executable.tier == Tier::Lab)
+    {
+        if !here.contains(&&*executable.target) {
+            bail!(
+                "{} runs nowhere: name it in xtask/src/lab.rs",
+                executable.name()
+            );
+        }
+    }
+    Ok(())
 }
 
-/// In a virtual machine, which says all it has to say when it ends.
-fn debian_kernel(workspace: &Workspace) -> Result<()> {
-    run::logged(
-        workspace,
-        &mut run::suite(workspace, &[SCENARIOS], &["debian_kernel"])?,
-    )
+fn test_job(workspace: &Workspace, executables: &[Executable], suite: &Suite) -> Result<Job> {
+    let executable = named(executables, suite.target)?;
+    let mut command = executable.command(workspace)?;
+    command.args(suite.arguments);
+    Ok(Job {
+        name: executable.name(),
+        command,
+        load: suite.load,
+    })
 }
 
-/// The tests of devices that pods get, in the virtual machine, whose cards outlive a namespace. They are taken in turn.
-fn cards(workspace: &Workspace) -> Result<()> {
-    const RUNNER: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER";
-    let runner = format!("{} --limit 900", vm::script(workspace).display());
-    let mut suite = run::suite(workspace, &[SCENARIOS], &["host_device"])?;
-    let suite = suite.envs([(RUNNER, &*runner), ("PLEXUS_TEST_NICS", "1")]);
-    run::logged(workspace, suite.args(["--", "--test-threads=1"]))
+fn cards(workspace: &Workspace, executables: &[Executable]) -> Result<Job> {
+    let inside = test_job(workspace, executables, &CARDS)?;
+    let executable = named(executables, CARDS.target)?;
+    let mut command = executable.on(workspace, &vm::script(workspace))?;
+    command
+        .args(["--limit", "900"])
+        .arg(inside.command.get_program());
+    command.args(inside.command.get_args());
+    command.env("PLEXUS_TEST_NICS", "1");
+    Ok(Job {
+        name: format!("{} in a virtual machine", inside.name),
+        command,
+        load: inside.load,
+    })
 }
 
-fn demonstration(workspace: &Workspace) -> Result<()> {
-    demo::checked(workspace, SCENARIOS)
+fn part_job(workspace: &Workspace, part: Part) -> Result<Job> {
+    // It asks for the place of `xtask`, as we did.
+    let mut command = Command::new(workspace.target.join("debug/xtask"));
+    command.args([PART, part.0]).current_dir(&workspace.root);
+    Ok(Job {
+        name: part.0.to_owned(),
+        command,
+        load: Load::Waits,
+    })
 }
 
-/// Two labs at a time: they wait more than they work.
-fn scenarios(workspace: &Workspace) -> Result<()> {
-    let mut suite = run::suite(workspace, &[SCENARIOS], &["scenarios"])?;
-    run::logged(
-        workspace,
-        suite.args(["--", "--test-threads=2", "--nocapture"]),
-    )
+fn named<'a>(executables: &'a [Executable], target: &str) -> Result<&'a Executable> {
+    let found = executables
+        .iter()
+        .find(|executable| executable.target == target);
+    found.with_context(|| format!("no test target is called {target:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn executable(target: &str, tier: Tier) -> Executable {
+        Executable {
+            package: "plexus".to_owned(),
+            target: target.to_owned(),
+            kind: "test".to_owned(),
+            tier,
+            program: "/nowhere".into(),
+            dir: "/".into(),
+        }
+    }
+
+    #[test]
+    fn a_target_that_nobody_runs_is_refused() {
+        let known = [
+            executable("scenarios", Tier::Lab),
+            executable("pods", Tier::Test),
+        ];
+        assert!(check(&known).is_ok());
+        let error = check(&[executable("new", Tier::Lab)]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "plexus new runs nowhere: name it in xtask/src/lab.rs"
+        );
+    }
 }

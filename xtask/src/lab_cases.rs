@@ -2,7 +2,7 @@
 //! functions as on Kubernetes, against the embedded API.
 
 use crate::workspace::Workspace;
-use crate::{build, go_tools, kube, lock, run};
+use crate::{build, failed, go_tools, kube, lock, run};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,23 +28,25 @@ const FILES: [&str; 10] = [
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
     kube::tools(workspace)?;
-    build::with_faults(workspace)?;
+    build::programs(workspace)?;
     build::static_shim(workspace)?;
     cases(workspace)
 }
 
-/// Runs them. Needs the dev binaries (`build::with_faults`), the static shim and `kubectl`. The lab is gone
+/// Runs them. Needs the dev binaries (`build::programs`), the static shim and `kubectl`. The lab is gone
 /// afterwards, whatever happened; what an interrupted run has left goes first.
 pub(crate) fn cases(workspace: &Workspace) -> Result<()> {
     down(workspace)?;
     let done = plugins(workspace)
         .and_then(|plugins| up(workspace, &plugins).and_then(|()| tests(workspace)));
+    let dir = Path::new("/run/plexus/lab").join(LAB);
+    let done = failed::keep(workspace, "cases", &dir, failed::OF_LAB, done);
     let stopped = down(workspace);
     done.and(stopped)
 }
 
 fn tests(workspace: &Workspace) -> Result<()> {
-    let mut tests = run::suite(workspace, &[kube::E2E], &FILES)?;
+    let mut tests = run::suite(workspace, &FILES)?;
     tests.arg("--no-fail-fast");
     // Two at a time: some count packets, and all of them share two cores.
     tests.args(["--", "--test-threads", "2"]);

@@ -16,7 +16,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 /// Whether everything is formatted. Modules that a macro declares, as the registry of providers does, are not found
 /// by `cargo fmt`: their files are named to it.
-pub(crate) fn rustfmt(workspace: &Workspace) -> Result<()> {
+fn rustfmt(workspace: &Workspace) -> Result<()> {
     let mut arguments: Vec<String> = ["fmt", "--all", "--check", "--"].map(String::from).into();
     for home in tidy::PROVIDER_FILES {
         let directory = workspace.root.join(home);

@@ -9,6 +9,7 @@ mod demo;
 mod deny;
 mod docs;
 mod env;
+mod failed;
 mod go_tools;
 mod kube;
 mod kube_tools;
@@ -21,6 +22,7 @@ mod run;
 mod rust_tools;
 mod setup;
 mod shim;
+mod suite;
 mod test;
 mod tidy;
 mod vm;
@@ -35,7 +37,7 @@ const USAGE: &str = "usage: cargo xtask <verb>
   env        print the variables that tests read, as shell exports
   build      release binaries: plexus, and the static plexus-cni
   demo       build, then run the demo
-  test       all tests, rustfmt, tidy
+  test       the tests that need no parts of a cluster, some at a time
   test-lab   what goes wrong on three virtual nodes: a quarter of an hour
   lint       rustfmt, clippy, cargo-deny, tidy
   docs       the pages of docs/ as a book in HTML, into the build directory (compiles mdBook once)
@@ -69,6 +71,11 @@ fn run_verb() -> Result<()> {
         && verb == "vm"
     {
         return vm::run(&Workspace::find()?, rest);
+    }
+    if let [verb, part] = arguments.as_slice()
+        && verb == lab::PART
+    {
+        return lab::part(&Workspace::find()?, part);
     }
     let [verb] = arguments.as_slice() else {
         bail!("one verb expected, {} given\n{USAGE}", arguments.len());

@@ -13,6 +13,12 @@ pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
 /// cargo that runs us has said about `xtask`: `ring` is built again whenever one of those changes, and all that uses it.
 pub(crate) fn cargo_command(workspace: &Workspace) -> Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    prepare(workspace, &mut command)?;
+    Ok(command)
+}
+
+/// Gives a command the variables that tests read, and takes those of `xtask` from it.
+pub(crate) fn prepare(workspace: &Workspace, command: &mut Command) -> Result<()> {
     for (name, _) in std::env::vars_os() {
         let of_xtask = ["CARGO_MANIFEST_", "CARGO_PKG_"];
         if of_xtask
@@ -23,15 +29,13 @@ pub(crate) fn cargo_command(workspace: &Workspace) -> Result<Command> {
         }
     }
     let _ = command.envs(env::variables(workspace)?);
-    Ok(command)
+    Ok(())
 }
 
-/// `cargo test` of integration tests by their names, which are unique in the workspace, with features besides those
-/// of all test builds. Always of the whole workspace: then nothing that another suite has built is built again.
-pub(crate) fn suite(workspace: &Workspace, features: &[&str], names: &[&str]) -> Result<Command> {
-    let features = [&[build::FAULTS], features].concat().join(",");
+/// `cargo test` of integration tests by their names, which are unique in the workspace.
+pub(crate) fn suite(workspace: &Workspace, names: &[&str]) -> Result<Command> {
     let mut command = cargo_command(workspace)?;
-    let _ = command.args(["test", "--workspace", "--features", &features]);
+    let _ = command.arg("test").args(build::EVERYTHING);
     for name in names {
         let _ = command.args(["--test", name]);
     }
@@ -57,7 +61,8 @@ pub(crate) fn quiet(workspace: &Workspace, command: &mut Command) -> Result<()> 
     Ok(())
 }
 
-fn line_of(command: &Command) -> String {
+/// The command line, with the program by its name alone.
+pub(crate) fn line_of(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program())
         .file_name()
         .unwrap_or_default();

@@ -1,18 +1,21 @@
-//! The tests that need no parts of a cluster, against freshly built binaries, then the checks that cost
-//! nothing.
+//! The tests that need no parts of a cluster, against freshly built binaries.
 
-use crate::{api, build, lint, lock, run, tidy, workspace::Workspace};
+use crate::suite::{self, executables, make_test};
+use crate::{api, build, failed, lock, run, workspace::Workspace};
 use anyhow::Result;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
-    build::with_faults(workspace)?;
+    failed::forget(workspace)?;
+    let executables = executables::built(workspace)?;
+    build::programs(workspace)?;
     build::static_shim(workspace)?;
-    run::cargo(
+    let server = api::Embedded::start(workspace)?;
+    let jobs = make_test::jobs(workspace, &executables, &server.kubeconfig())?;
+    let tests = suite::run(workspace, "make test", make_test::SLOTS, jobs);
+    let examples = run::cargo(
         workspace,
-        &["test", "--workspace", "--features", build::FAULTS],
-    )?;
-    api::conformance(workspace)?;
-    lint::rustfmt(workspace)?;
-    tidy::run(workspace)
+        &[&["test"], &build::EVERYTHING[..], &["--doc"]].concat(),
+    );
+    tests.and(examples)
 }

@@ -21,6 +21,9 @@ pub const SERVICE_CIDRS: &str = "10.96.0.0/16,fd00:96::/112";
 /// Pods' addresses.
 pub const CLUSTER_CIDRS: &str = "10.244.0.0/16,fd00:244::/56";
 
+/// Below a lab's directory, what tells why something failed: logs of its processes and containers, journals of its agents.
+pub const TELLING: [&str; 3] = ["log", "nodes/*/fs/var/log", "nodes/*/fs/var/lib/plexus"];
+
 /// Directories that a node replaces by its own: a state directory below them would be hidden.
 const HIDDEN: [&str; 5] = ["/run", "/var", "/opt", "/etc", "/proc"];
 

@@ -29,6 +29,7 @@ pub mod config;
 mod delegate;
 mod dump;
 mod examples;
+pub mod failed;
 mod fake_ipam;
 mod http;
 mod journal;

@@ -2,7 +2,7 @@
 
 use crate::netns::{PREFIX, keep_requested};
 use crate::process::run;
-use crate::{Dump, DumpBuilder, FAKE, Journal, NetNs, Pod, delegate, fake_ipam};
+use crate::{Dump, DumpBuilder, FAKE, Journal, NetNs, Pod, delegate, failed, fake_ipam};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -233,6 +233,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         if std::thread::panicking() {
             explain(self);
+            failed::keep(&self.name, &self.dir, &["*.log", "state", "queue", "pools"]);
         }
         if keep_requested() {
             return;

@@ -13,13 +13,14 @@ pub(crate) mod follower;
 use crate::common;
 use plexus_kubekit::cluster::{TIMEOUT, is_ready};
 use plexus_kubekit::kubernetes::STATE;
-use plexus_kubekit::layout::Layout;
+use plexus_kubekit::layout::{Layout, TELLING};
 use plexus_kubekit::spec::{Binaries, Cni};
 use plexus_kubekit::test_cluster::{self, Need};
 use plexus_kubekit::virtual_lab::LAB;
 use plexus_kubekit::{
     Breakable, Cluster, Kube, Lab, Namespace, Object, Spec, VirtualLab, consistency, wait,
 };
+use plexus_testkit::failed;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -158,9 +159,11 @@ impl TestHost {
 
 impl Drop for TestHost {
     fn drop(&mut self) {
-        if let Self::Kubernetes { own: true, .. } = self
-            && let Err(error) = Lab::down(PREFIX)
-        {
+        let Self::Kubernetes { kube, own: true } = self else {
+            return;
+        };
+        failed::keep("cluster-faults", kube.lab().layout().state(), &TELLING);
+        if let Err(error) = Lab::down(PREFIX) {
             eprintln!("the lab {PREFIX} stays: {error:#}");
         }
     }

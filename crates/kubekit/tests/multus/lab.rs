@@ -1,9 +1,11 @@
 //! The lab of these tests: the reference plugins connect its pods, and Plexus only does what it is
 //! called for.
 
+use plexus_kubekit::layout::{Layout, TELLING};
 use plexus_kubekit::multus::{self, Flavour};
 use plexus_kubekit::spec::Cni;
 use plexus_kubekit::{Cluster, Kube, Lab, Spec, bridge, wait};
+use plexus_testkit::failed;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -117,6 +119,9 @@ struct Down;
 
 impl Drop for Down {
     fn drop(&mut self) {
+        if let Ok(layout) = Layout::of(PREFIX) {
+            failed::keep("cluster-multus", layout.state(), &TELLING);
+        }
         let keep = std::thread::panicking() && std::env::var_os("PLEXUS_TEST_KEEP").is_some();
         if !keep && let Err(error) = Lab::down(PREFIX) {
             eprintln!("lab {PREFIX} stays: {error:#}");

@@ -1,6 +1,8 @@
 //! A lab that lives as long as a test, made from the binaries and the manifest of the shared one.
 
+use plexus_kubekit::layout::{Layout, TELLING};
 use plexus_kubekit::{Cluster, Kube, Lab, Namespace, Spec};
+use plexus_testkit::failed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Gone when dropped.
@@ -49,6 +51,9 @@ struct Down(String);
 
 impl Drop for Down {
     fn drop(&mut self) {
+        if let Ok(layout) = Layout::of(&self.0) {
+            failed::keep(&format!("cluster-{}", self.0), layout.state(), &TELLING);
+        }
         if let Err(error) = Lab::down(&self.0) {
             eprintln!("lab {} stays: {error:#}", self.0);
         }

@@ -1,6 +1,6 @@
 //! A lab for one test, and what the machine shows of it.
 
-use plexus_testkit::{PLEXUS, SHIM, bin, exchange, within};
+use plexus_testkit::{PLEXUS, SHIM, bin, exchange, failed, within};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -242,6 +242,12 @@ impl Drop for Lab {
             );
             return;
         }
+        let parts = ["log", "*/state", "server", "*.json"];
+        failed::keep(
+            &format!("lab-{}", self.name),
+            Path::new(&self.file("")),
+            &parts,
+        );
         let _ = self.command(&["down"]).output();
     }
 }

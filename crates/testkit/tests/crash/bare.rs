@@ -11,30 +11,11 @@ const MAX_EFFECTS: usize = 400;
 /// every k. What the network keeps on the node may be there, in part or not at all, after a
 /// death; after a repeated ADD it is there, and after a DEL it stays.
 pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
-    let (bare, completed, warm, first) = undisturbed(case);
+    let (dumps, first) = undisturbed(case);
     for k in first..first + MAX_EFFECTS {
         let node = Node::new();
-        let config = case.config(&node);
-        let pod = container(&node, "c1");
-        let mut agent = Start::on(&node).die_at(k).ready();
-        let _ = pod.call("ADD", &config).timeout(Duration::ZERO).run();
-        let died = !survives(&mut agent, &node, k);
-        drop(agent);
-        let last = Agent::effects(&node).last().cloned().unwrap_or_default();
-        let context = format!("{} from bare: k={k} ({last})", case.name);
-        let _agent = Agent::start(&node);
-        let look = || named(&node.dump(Some(&pod)).naming_macs(), &node);
-        let after = format!("{context}: after the restart");
-        let either = [&own_of(&bare), &own_of(&completed)];
-        settles(|| own_of(&look()), &after, &either)?;
-        let steps = [("ADD", "a repeated ADD", &completed), ("DEL", "DEL", &warm)];
-        for (verb, what, expected) in steps {
-            let again = pod.cni(verb, &config);
-            if !again.success() {
-                return Err(format!("{context}: {what} fails: {again:?}"));
-            }
-            settles(look, &format!("{context}: after {what}"), &[expected])?;
-        }
+        // The node is there when this panics, and leaves its logs.
+        let died = dies_at(k, case, &node, &dumps).unwrap_or_else(|why| panic!("{why}"));
         if !died {
             return Ok(k - first);
         }
@@ -45,8 +26,35 @@ pub(crate) fn agent_dies_in_add(case: Case) -> Result<usize, String> {
     ))
 }
 
+/// Whether the agent died; then all must be well again.
+fn dies_at(k: usize, case: Case, node: &Node, dumps: &[Dump; 3]) -> Result<bool, String> {
+    let [bare, completed, warm] = dumps;
+    let config = case.config(node);
+    let pod = container(node, "c1");
+    let mut agent = Start::on(node).die_at(k).ready();
+    let _ = pod.call("ADD", &config).timeout(Duration::ZERO).run();
+    let died = !survives(&mut agent, node, k);
+    drop(agent);
+    let last = Agent::effects(node).last().cloned().unwrap_or_default();
+    let context = format!("{} from bare: k={k} ({last})", case.name);
+    let _agent = Agent::start(node);
+    let look = || named(&node.dump(Some(&pod)).naming_macs(), node);
+    let after = format!("{context}: after the restart");
+    let either = [&own_of(bare), &own_of(completed)];
+    settles(|| own_of(&look()), &after, &either)?;
+    let steps = [("ADD", "a repeated ADD", completed), ("DEL", "DEL", warm)];
+    for (verb, what, expected) in steps {
+        let again = pod.cni(verb, &config);
+        if !again.success() {
+            return Err(format!("{context}: {what} fails: {again:?}"));
+        }
+        settles(look, &format!("{context}: after {what}"), &[expected])?;
+    }
+    Ok(died)
+}
+
 /// Dumps before, after ADD and after DEL, and the first effect that is not the start's.
-fn undisturbed(case: Case) -> (Dump, Dump, Dump, usize) {
+fn undisturbed(case: Case) -> ([Dump; 3], usize) {
     let node = Node::new();
     let config = case.config(&node);
     let _agent = Start::on(&node).logging_effects().ready();
@@ -57,7 +65,7 @@ fn undisturbed(case: Case) -> (Dump, Dump, Dump, usize) {
     pod.add(&config);
     let completed = at_rest(look);
     pod.del(&config);
-    (bare, completed, at_rest(look), first)
+    ([bare, completed, at_rest(look)], first)
 }
 
 /// A look after which nothing has changed for a while.
@@ -78,15 +86,16 @@ fn at_rest(look: impl Fn() -> Dump) -> Dump {
 /// draws for a new bridge are taken out.
 fn named(dump: &Dump, node: &Node) -> Dump {
     let mut dump = dump.replacing(node.name(), "NODE");
-    for (before, after) in [
-        ("node link px0 address=\"", "\""),
-        ("ifalias=\"plexus ", " c1 "),
+    // The number by its mark: alone, it can be that of anything.
+    for (before, after, word) in [
+        ("node link px0 address=\"", "\"", ""),
+        ("ifalias=\"plexus ", " c1 ", "plexus "),
     ] {
         let own = dump
             .lines()
             .find_map(|line| Some(line.split_once(before)?.1.split_once(after)?.0));
         if let Some(own) = own.map(str::to_owned) {
-            dump = dump.replacing(&own, "OWN");
+            dump = dump.replacing(&format!("{word}{own}"), &format!("{word}OWN"));
         }
     }
     dump

@@ -47,10 +47,10 @@ impl Harness {
             pod.del(&config);
         }
         let pod = container(&node, "c1");
-        let steady = || steady(|| node.dump(Some(&pod)).naming_macs());
-        let never = steady();
+        let dump = || node.dump(Some(&pod)).naming_macs();
+        let never = dump();
         pod.add(&config);
-        let completed = steady();
+        let completed = dump();
         pod.del(&config);
         never.assert_same(
             &node.dump(Some(&pod)).naming_macs(),
@@ -79,8 +79,7 @@ impl Harness {
         self
     }
 
-    /// The agents die only at each `count`-th place, beginning with `offset`: other cases take the others.
-    #[allow(dead_code, reason = "the cases of this test take all")]
+    /// The agents die only at each `count`-th place, beginning with `offset`: other cases, or other runs, take the others.
     pub(crate) fn every(mut self, count: usize, offset: usize) -> Self {
         self.every = (count, offset);
         self
@@ -258,7 +257,7 @@ impl Harness {
 
     /// Dies at each effect of a start that finds what `before` left; then all must be well.
     fn start_after(&self, what: &str, before: impl Fn(&Pod<'_>)) -> Result<usize, String> {
-        for j in 1..MAX_EFFECTS {
+        for (deaths, j) in self.places(1).enumerate() {
             let pod = container(&self.node, "c1");
             before(&pod);
             let mut agent = self.doomed(j).spawn();
@@ -271,7 +270,7 @@ impl Harness {
             );
             self.recover(&pod, &context, None)?;
             if started {
-                return Ok(j - 1);
+                return Ok(deaths);
             }
         }
         Err(format!(
@@ -395,19 +394,6 @@ pub(crate) fn survives(agent: &mut Agent<'_>, node: &Node, k: usize) -> bool {
     let (effects, last) = (Agent::effects(node), format!("{k} "));
     let dies = effects.iter().any(|effect| effect.starts_with(&last));
     !dies || agent.wait_exit(TIMEOUT).is_none()
-}
-
-/// A dump to compare with: on a busy machine the kernel adds the routes of IPv6 addresses some time after an ADD.
-fn steady(dump: impl Fn() -> Dump) -> Dump {
-    let mut last = dump();
-    within(SETTLE_TIMEOUT, || {
-        std::thread::sleep(Duration::from_millis(200));
-        let next = dump();
-        let is_same = last.diff(&next).is_empty();
-        last = next;
-        is_same
-    });
-    last
 }
 
 /// Waits a little for one of the wanted states: the kernel itself adds some routes later. Says what differs from

@@ -418,10 +418,7 @@ fn what_is_missing(cli: &Cli<'_>) {
         &["get", "pods", "--context", "nosuch"],
         "has it that context",
     );
-    cli.fails(
-        &["get", "cniconfigs"],
-        "the API server knows no CNIConfig",
-    );
+    cli.fails(&["get", "cniconfigs"], "the API server knows no CNIConfig");
     let pods = [
         common::pod(ns, "lost", "n1", &[(common::PLEXUS, "nosuch")]),
         common::pod(ns, "no-nad", "n1", &[(common::NETWORKS, "nosuch")]),

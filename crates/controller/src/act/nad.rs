@@ -44,7 +44,10 @@ impl Engine {
         }
         let config = nad.config.as_ref().ok().and_then(Option::as_deref);
         // Of one that was made from a multi-NIC network, that says it.
-        let made = nad.owner.as_ref().is_some_and(|(kind, _)| kind == MULTI_NIC);
+        let made = nad
+            .owner
+            .as_ref()
+            .is_some_and(|(kind, _)| kind == MULTI_NIC);
         if let Some(text) = config.filter(|_| !made).and_then(waits) {
             self.warn(name, &nad, "Waiting", text).await?;
         }

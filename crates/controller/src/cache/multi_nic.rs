@@ -86,7 +86,10 @@ impl Cache {
 
     /// Of how many hosts there is a HostInterface, and how many of these have a NIC.
     pub(crate) fn count_hosts(&self) -> (u64, u64) {
-        let with_nics = self.host_nics.iter().filter(|(_, host)| !host.nics.is_empty());
+        let with_nics = self
+            .host_nics
+            .iter()
+            .filter(|(_, host)| !host.nics.is_empty());
         (self.host_nics.len() as u64, with_nics.count() as u64)
     }
 

@@ -16,7 +16,8 @@ fn id(uid: &str, created: &str) -> Identity {
 }
 
 fn network(name: &str, created: &str, subnet: &str) -> (Name, MultiNicView) {
-    let spec = json!({"subnet": subnet, "ipam": "{\"type\": \"multi-nic-ipam\", \"hostBlock\": 6}"});
+    let spec =
+        json!({"subnet": subnet, "ipam": "{\"type\": \"multi-nic-ipam\", \"hostBlock\": 6}"});
     let spec: MultiNicNetworkSpec = serde_json::from_value(spec).unwrap();
     let view = MultiNicView {
         id: id(&format!("uid-{name}"), created),
@@ -92,13 +93,25 @@ fn keys(cache: &mut Cache, update: Update) -> Vec<String> {
 fn a_block_of_a_nic_concerns_its_multi_nic_network_alone() {
     let mut cache = Cache::default();
     keys(&mut cache, Update::Node(Event::Apply(node("n1"))));
-    let before = keys(&mut cache, Update::Block(Event::Apply(block("n1", "uid-a"))));
+    let before = keys(
+        &mut cache,
+        Update::Block(Event::Apply(block("n1", "uid-a"))),
+    );
     assert_eq!(before, ["orphans of uid-a"]);
-    keys(&mut cache, Update::MultiNic(Event::Apply(network("a", "t1", "10.0.0.0/16"))));
+    keys(
+        &mut cache,
+        Update::MultiNic(Event::Apply(network("a", "t1", "10.0.0.0/16"))),
+    );
     let (name, mut changed) = block("n1", "uid-a");
     changed.allocated = 3;
-    assert_eq!(keys(&mut cache, Update::Block(Event::Apply((name, changed)))), ["a"]);
-    let gone = keys(&mut cache, Update::MultiNic(Event::Delete(network("a", "t1", "10.0.0.0/16"))));
+    assert_eq!(
+        keys(&mut cache, Update::Block(Event::Apply((name, changed)))),
+        ["a"]
+    );
+    let gone = keys(
+        &mut cache,
+        Update::MultiNic(Event::Delete(network("a", "t1", "10.0.0.0/16"))),
+    );
     assert_eq!(gone, ["a", "orphans of uid-a"]);
 }
 
@@ -106,12 +119,27 @@ fn a_block_of_a_nic_concerns_its_multi_nic_network_alone() {
 fn hosts_nodes_and_namespaces_concern_all() {
     let mut cache = Cache::default();
     for (name, subnet) in [("a", "10.1.0.0/16"), ("b", "10.2.0.0/16")] {
-        keys(&mut cache, Update::MultiNic(Event::Apply(network(name, "t", subnet))));
+        keys(
+            &mut cache,
+            Update::MultiNic(Event::Apply(network(name, "t", subnet))),
+        );
     }
-    assert_eq!(keys(&mut cache, Update::HostNics(Event::Apply(host("n1", &["eth1"])))), ["a", "b"]);
+    assert_eq!(
+        keys(
+            &mut cache,
+            Update::HostNics(Event::Apply(host("n1", &["eth1"])))
+        ),
+        ["a", "b"]
+    );
     assert!(cache.hosts(false).is_empty(), "its Node is not there");
-    assert_eq!(keys(&mut cache, Update::Node(Event::Apply(node("n1")))), ["a", "b"]);
-    assert_eq!(keys(&mut cache, Update::Node(Event::Apply(node("n2")))), ["a", "b"]);
+    assert_eq!(
+        keys(&mut cache, Update::Node(Event::Apply(node("n1")))),
+        ["a", "b"]
+    );
+    assert_eq!(
+        keys(&mut cache, Update::Node(Event::Apply(node("n2")))),
+        ["a", "b"]
+    );
     let hosts = |going| -> Vec<(String, usize)> {
         let hosts = cache.hosts(going).into_iter();
         hosts.map(|host| (host.name, host.nics.len())).collect()
@@ -128,7 +156,10 @@ fn hosts_nodes_and_namespaces_concern_all() {
 #[test]
 fn of_two_that_overlap_the_older_one_has_the_addresses() {
     let mut cache = Cache::default();
-    let (old, new) = (network("z", "t1", "10.0.0.0/8"), network("a", "t2", "10.1.0.0/16"));
+    let (old, new) = (
+        network("z", "t1", "10.0.0.0/8"),
+        network("a", "t2", "10.1.0.0/16"),
+    );
     for one in [&old, &new, &network("apart", "t0", "172.16.0.0/16")] {
         keys(&mut cache, Update::MultiNic(Event::Apply(one.clone())));
     }

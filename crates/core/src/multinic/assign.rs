@@ -326,11 +326,7 @@ type Slots = Vec<(usize, Slot)>;
 type Waiting = BTreeSet<(u32, usize)>;
 
 /// The slots that NICs have already, and the rails on which the others wait, in the order in which they are served.
-fn keep(
-    ports: &[Port<'_>],
-    sound: &[Sound<'_>],
-    rails: &Rails,
-) -> (Slots, Waiting) {
+fn keep(ports: &[Port<'_>], sound: &[Sound<'_>], rails: &Rails) -> (Slots, Waiting) {
     let mut held: BTreeMap<(&str, &str, IpNet), BTreeMap<Slot, &str>> = BTreeMap::new();
     for Sound { spec, nic } in sound {
         let slot = Slot {

@@ -26,6 +26,14 @@ const OTHER_MEANING: &[(&str, &str)] = &[
     ),
     ("crates/api/src/cni/parse/mod.rs", "the reference plugins"),
     (
+        "crates/api/src/objects/multinic/meaning.rs",
+        "the plugins of multi-nic-cni",
+    ),
+    (
+        "crates/api/src/objects/multinic/network.rs",
+        "the plugins of multi-nic-cni",
+    ),
+    (
         "crates/core/src/resolve/pod/container.rs",
         "what runtimes call their own networks",
     ),

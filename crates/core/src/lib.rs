@@ -10,6 +10,8 @@ pub mod attachment;
 pub mod fabric;
 pub mod ipam;
 pub mod nad_meaning;
+pub mod nic_routes;
+pub mod nics;
 pub mod plan;
 pub mod refusal;
 pub mod resolve;

@@ -5,12 +5,13 @@
 use crate::effect::effect;
 use crate::nft::chain::{commit, delete_table};
 use crate::nft::host_ports::loopback;
+use crate::nic_routes::NicRoutes;
 use crate::node_side::lock;
 use crate::observe::{addresses_of, link_by_name, links};
 use crate::{NetlinkError, NodeSide, Socket, address, bridge, fabric, link, nft, router};
 use plexus_core::plan::{self, ObservedLink};
 use plexus_types::IfName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::Path;
 
@@ -49,6 +50,13 @@ pub fn clear(node: &NodeSide, bridges: &[IfName]) -> Cleared {
         && changes > 0
     {
         cleared.done.push(format!("{changes} routes"));
+    }
+    let on_nics = NicRoutes::default().set(node, &BTreeMap::new());
+    if let Some(changes) = cleared.note("routes on NICs", on_nics)
+        && !changes.is_empty()
+    {
+        let routes = changes.routes;
+        cleared.done.push(format!("{routes} routes on NICs"));
     }
     for name in bridges {
         let removed = node.with_socket(|socket| remove_bridge(node, socket, name));

@@ -30,7 +30,7 @@ impl<S: Source + Sync> Source for Arc<S> {
     }
 }
 
-/// Waits until something happens, or so long; gives the place of the first source that has something. What has
+/// Waits until something happens, or so long; gives the place of the last source that has something. What has
 /// happened until then is one event, of all sources.
 pub fn wait(sources: &[&dyn Source], timeout: Option<Duration>) -> io::Result<Option<usize>> {
     let fds = sources.iter().map(|source| source.fd());
@@ -47,7 +47,7 @@ pub fn wait(sources: &[&dyn Source], timeout: Option<Duration>) -> io::Result<Op
     for (source, _) in sources.iter().zip(&ready).filter(|(_, ready)| **ready) {
         clear(source.fd());
     }
-    Ok(ready.iter().position(|ready| *ready))
+    Ok(ready.iter().rposition(|ready| *ready))
 }
 
 /// Takes away what is there. An overflow is an event like any other, and its error goes with it.
@@ -149,6 +149,10 @@ mod tests {
         second.wake();
         assert_eq!(wait(&both, LONG).unwrap(), Some(1));
         assert_eq!(wait(&both, NOT).unwrap(), None);
+        // Whoever tells whether he was only called must not miss what happened besides.
+        first.wake();
+        second.wake();
+        assert_eq!(wait(&both, NOT).unwrap(), Some(1));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| wait(&[&first], LONG).unwrap());
             first.wake();

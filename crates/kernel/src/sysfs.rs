@@ -2,6 +2,7 @@
 //! `/sys/bus` and `/sys/devices` are looked at: what they say of devices is the same in every network namespace, unlike
 //! `/sys/class/net`. Changes nothing.
 
+use plexus_core::nics::NicDevice;
 use plexus_core::plan::Hardware;
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,38 @@ impl Sysfs {
         }
     }
 
+    /// What a NIC's hardware is. Of what virtio or a NIC's firmware has made, the PCI device below it.
+    pub fn nic(&self, hardware: &Hardware) -> NicDevice {
+        let Some(own) = self.device(&hardware.bus, &hardware.device) else {
+            return NicDevice::default();
+        };
+        let driver = own.join("driver").canonicalize().ok();
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        let driver = driver.as_deref().and_then(name);
+        let pci = own.ancestors().find(|path| {
+            let address = path.file_name().and_then(|name| name.to_str());
+            address.is_some_and(is_pci_address)
+        });
+        let Some(pci) = pci else {
+            return NicDevice {
+                driver,
+                ..NicDevice::default()
+            };
+        };
+        let id = |file| {
+            let text = read(&pci.join(file))?;
+            Some(text.strip_prefix("0x").unwrap_or(&text).to_owned())
+        };
+        NicDevice {
+            pci_address: name(pci),
+            vendor: id("vendor"),
+            product: id("device"),
+            // -1: the machine does not say.
+            numa_node: read(&pci.join("numa_node")).and_then(|text| text.parse().ok()),
+            driver,
+        }
+    }
+
     fn device(&self, bus: &str, device: &str) -> Option<PathBuf> {
         if [bus, device]
             .iter()
@@ -76,6 +109,28 @@ impl Sysfs {
         let path = self.root.join("bus").join(bus).join("devices").join(device);
         path.canonicalize().ok()
     }
+}
+
+/// `0000:3b:00.1`
+fn is_pci_address(name: &str) -> bool {
+    let hex = |text: &str, length| text.len() == length && is_hex(text);
+    let mut parts = name.split([':', '.']);
+    let lengths = [4, 2, 2, 1];
+    lengths
+        .into_iter()
+        .all(|length| parts.next().is_some_and(|part| hex(part, length)))
+        && parts.next().is_none()
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// One line of the kernel's.
+fn read(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -184,5 +239,62 @@ mod tests {
         assert!(sysfs.is_gone(&hardware("pci", "0000:ff:00.0")));
         assert!(!sysfs.is_gone(&hardware("usb", "1-1")));
         assert!(!Sysfs::at("/nonexistent").is_gone(&hardware("pci", NIC)));
+    }
+
+    #[test]
+    fn what_a_nic_is_is_read_at_its_pci_device() {
+        let tree = Tree::new("nic");
+        for (device, files) in [
+            (
+                NIC,
+                [
+                    ("vendor", "0x15b3\n"),
+                    ("device", "0x1017\n"),
+                    ("numa_node", "1\n"),
+                ],
+            ),
+            (
+                VIRTIO,
+                [
+                    ("vendor", "0x1af4\n"),
+                    ("device", "0x1041\n"),
+                    ("numa_node", "-1\n"),
+                ],
+            ),
+        ] {
+            for (file, text) in files {
+                fs::write(tree.0.join("bus/pci/devices").join(device).join(file), text).unwrap();
+            }
+        }
+        tree.drive(NIC, "mlx5_core");
+        let seen = tree.sysfs().nic(&hardware("pci", NIC));
+        let text = |text: &str| Some(text.to_owned());
+        let wanted = NicDevice {
+            pci_address: text(NIC),
+            vendor: text("15b3"),
+            product: text("1017"),
+            numa_node: Some(1),
+            driver: text("mlx5_core"),
+        };
+        assert_eq!(seen, wanted);
+        let seen = tree.sysfs().nic(&hardware("virtio", "virtio1"));
+        let wanted = NicDevice {
+            pci_address: text(VIRTIO),
+            vendor: text("1af4"),
+            product: text("1041"),
+            ..NicDevice::default()
+        };
+        assert_eq!(seen, wanted);
+        let unknown = tree.sysfs().nic(&hardware("pci", "0000:ff:00.0"));
+        assert_eq!(unknown, NicDevice::default());
+        for name in [
+            "0000:3b:00",
+            "0000:3b:00.1.2",
+            "000:3b:00.1",
+            "0000:3g:00.1",
+            "",
+        ] {
+            assert!(!is_pci_address(name), "{name}");
+        }
     }
 }

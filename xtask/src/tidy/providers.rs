@@ -20,6 +20,10 @@ const OTHER_MEANING: &[(&str, &str)] = &[
         "crates/core/src/plan/mod.rs",
         "the kernel's word for a link",
     ),
+    (
+        "crates/core/src/nics/mod.rs",
+        "the kernel's word for a link",
+    ),
     ("crates/api/src/cni/parse/mod.rs", "the reference plugins"),
     (
         "crates/core/src/resolve/pod/container.rs",

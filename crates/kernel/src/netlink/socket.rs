@@ -127,6 +127,11 @@ impl Socket {
         Self::of_protocol(Some(rustix::net::netlink::NETFILTER))
     }
 
+    /// A generic netlink socket in the calling thread's namespace.
+    pub(crate) fn generic() -> Result<Self, NetlinkError> {
+        Self::of_protocol(Some(rustix::net::netlink::GENERIC))
+    }
+
     fn of_protocol(protocol: Option<Protocol>) -> Result<Self, NetlinkError> {
         let open = || -> io::Result<OwnedFd> {
             let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
@@ -180,10 +185,10 @@ impl Socket {
     }
 
     /// Sends all requests however many are refused, and gives every refusal: for teardown.
-    pub(crate) fn batch_all(
+    pub(crate) fn batch_all<M: NetlinkSerializable>(
         &mut self,
         effect: Effect,
-        requests: &[Request],
+        requests: &[Request<M>],
     ) -> Result<Vec<Refused>, NetlinkError> {
         let mut refused = Vec::new();
         for now in requests.chunks(SEND_ALL_AT_MOST) {
@@ -211,9 +216,9 @@ impl Socket {
     }
 
     /// One answer to one question.
-    pub(crate) fn get<T>(
+    pub(crate) fn get<M: NetlinkSerializable, T>(
         &mut self,
-        request: &Request,
+        request: &Request<M>,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T, NetlinkError> {
         let requests = std::slice::from_ref(request);

@@ -2,7 +2,9 @@
 
 use crate::lab::{Lab, bridge, ifname, net, node_plan};
 use plexus_core::fabric::BlockRoute;
+use plexus_core::nic_routes::{FIRST_TABLE, NetworkRoutes, NextHop};
 use plexus_core::plan::Masquerade;
+use plexus_kernel::nic_routes::NicRoutes;
 use plexus_kernel::{clear, fabric, node};
 
 #[test]
@@ -13,7 +15,9 @@ fn what_is_ours_goes_and_the_rest_stays() {
         "ip link add theirs type bridge; ip route add 10.99.0.0/24 via 192.0.2.1; \
            nft add table inet other; ip link add used0 type veth peer used1",
     );
-    let names = || ns.sh("ip -o link show | cut -d: -f2; ip route show; nft list tables");
+    let names = || {
+        ns.sh("ip -o link show | cut -d: -f2; ip route show; ip rule; ip nexthop; nft list tables")
+    };
     let before = names();
     let mut wanted = node_plan(vec![
         bridge("br0", &["10.1.0.1/24"]),
@@ -30,6 +34,17 @@ fn what_is_ours_goes_and_the_rest_stays() {
         via: "192.0.2.1".parse().unwrap(),
     };
     fabric::set_routes(&lab.side, &[route], &[net("10.8.0.0/26")]).unwrap();
+    let hop = NextHop {
+        via: "192.0.2.1".parse().unwrap(),
+        link: lab.uplink,
+        onlink: false,
+    };
+    let on_nics = NetworkRoutes {
+        sources: [net("10.9.0.0/16")].into(),
+        routes: [(net("10.9.1.0/24"), hop)].into(),
+    };
+    let tables = [(FIRST_TABLE, on_nics)].into();
+    NicRoutes::default().set(&lab.side, &tables).unwrap();
     ns.sh("ip link set used0 master br1");
     let ours = ["br0", "br1", "theirs", "absent"].map(ifname);
     let cleared = clear::clear(&lab.side, &ours);

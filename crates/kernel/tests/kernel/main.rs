@@ -21,6 +21,8 @@ mod living;
 mod macvlan;
 mod netns;
 mod nft;
+mod nic_routes;
+mod nics;
 mod node;
 mod probe;
 mod refusals;

@@ -2,6 +2,7 @@
 
 use ipnet::IpNet;
 use plexus_client::Server;
+use plexus_core::nics::NicChoice;
 use plexus_types::PluginType;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -62,6 +63,8 @@ pub struct Kubernetes {
     /// Make this host's Node in the API and keep its addresses right. For a machine without a
     /// kubelet.
     pub register_node: bool,
+    /// Which of this node's NICs others are told of.
+    pub nics: NicChoice,
 }
 
 /// Who gives pods their first interface. Never guessed.

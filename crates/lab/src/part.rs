@@ -156,6 +156,8 @@ fn agent<'w>(
         .flag("cluster-cidrs", &list(&spec.subnets))
         .flag("node-ip", &list(&addresses))
         .flag("query-address", AGENT_QUERIES)
+        // A node's NICs are ends of veths here.
+        .flag("nics", "eth*")
         .flag("config", "/dev/null");
     if let Some(delegates) = &spec.programs.delegates {
         words.path("delegate-bin-dir", delegates);
@@ -232,6 +234,7 @@ mod tests {
             "--node-ip=10.200.0.2,fd00:200::2",
             "--own-cidrs=blocks",
             "--query-address=127.0.0.1:9091",
+            "--nics=eth*",
             "--config=/dev/null",
             "--delegate-bin-dir=/d",
         ] {

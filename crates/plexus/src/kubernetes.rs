@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use plexus_agent::{ClusterNetwork, Kubernetes};
 use plexus_client::Server;
+use plexus_core::nics::{NicChoice, NicPattern};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -71,6 +72,13 @@ pub(crate) struct ClusterFlags {
     /// Make this host's Node in the API, and keep its addresses right. For a host without a kubelet.
     #[arg(long, env = "PLEXUS_REGISTER_NODE")]
     register_node: bool,
+    /// Virtual links that count as NICs of the node, comma-separated: names, or beginnings of names with * behind
+    /// them. Hardware, bonds and VLANs on these count anyway.
+    #[arg(long, env = "PLEXUS_NICS", value_delimiter = ',', num_args = 0..)]
+    nics: Option<Vec<NicPattern>>,
+    /// Count the NIC of the default route among those that networks may use, too.
+    #[arg(long, env = "PLEXUS_DEFAULT_ROUTE_NIC")]
+    default_route_nic: bool,
 }
 
 impl ClusterFlags {
@@ -92,6 +100,10 @@ impl ClusterFlags {
             node_ips: self.node_ip.unwrap_or_default(),
             containers: self.containers,
             register_node: self.register_node,
+            nics: NicChoice {
+                virtual_names: self.nics.unwrap_or_default().into_iter().collect(),
+                default_route: self.default_route_nic,
+            },
         }))
     }
 
@@ -119,6 +131,8 @@ impl ClusterFlags {
             ("namespace", self.namespace.is_some()),
             ("containers", self.containers),
             ("register-node", self.register_node),
+            ("nics", self.nics.is_some()),
+            ("default-route-nic", self.default_route_nic),
         ];
         let Some((name, _)) = given.iter().find(|(_, given)| *given) else {
             return Ok(());

@@ -13,8 +13,10 @@ use crate::failure;
 use crate::host::conflist::seen_or_made;
 use crate::host::register;
 use crate::journal::Journal;
+use crate::node::nic_routes::KnownNicRoutes;
+use crate::node::nics::PublishedNics;
 use plexus_kernel::events::{DirectoryWatch, Source, Watched};
-use plexus_kernel::{Changes, memory};
+use plexus_kernel::{Changes, NetlinkError, memory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -39,6 +41,8 @@ const GONE_INTERVAL: Duration = Duration::from_secs(300);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(30);
 /// A write-ahead log larger than this is moved into the journal.
 const LOG_BYTES: u64 = 4 << 20;
+/// After how long NICs are looked at again that have no Node to be published for.
+const NODE_INTERVAL: Duration = Duration::from_secs(2);
 /// How often this host's addresses are looked at.
 const REGISTER_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -49,7 +53,9 @@ pub(crate) fn start(agent: &Arc<Agent>) -> io::Result<()> {
     start_queue(agent)?;
     start_removals(agent)?;
     start_register(agent)?;
-    start_fabric(agent)
+    start_fabric(agent)?;
+    start_nics(agent)?;
+    start_nic_routes(agent)
 }
 
 /// Tries again to restore the node, while nobody changes anything, until it succeeds.
@@ -65,7 +71,8 @@ pub(crate) fn start_restore(agent: &Arc<Agent>) -> io::Result<()> {
         restored?;
         tracing::info!("the node is restored");
         let tasks = &working.tasks;
-        for task in [&tasks.conflists, &tasks.removals, &tasks.fabric] {
+        let all = [&tasks.conflists, &tasks.removals, &tasks.fabric];
+        for task in all.into_iter().chain([&tasks.nic_routes]) {
             task.wake();
         }
         Ok(Next::Done)
@@ -143,16 +150,10 @@ fn start_checkpoint(agent: &Arc<Agent>) -> io::Result<()> {
 
 /// Rules of ours in nftables: when anybody changes anything there.
 fn start_firewall(agent: &Arc<Agent>) -> io::Result<()> {
-    let changes = Changes::of_nftables(&agent.node).inspect_err(|error| {
-        let error = failure::chain(error);
-        tracing::warn!(error, "the kernel does not tell who changes nftables");
-    });
-    let interval = check_interval(changes.is_ok());
-    let changes = changes
-        .into_iter()
-        .map(|all| Box::new(all) as Box<dyn Source>);
+    let changes = told(Changes::of_nftables(&agent.node), "nftables");
+    let interval = check_interval(!changes.is_empty());
     let working = Arc::clone(agent);
-    agent.tasks.firewall.start(changes.collect(), move |_| {
+    agent.tasks.firewall.start(changes, move |_| {
         working.restore_rules()?;
         Ok(Next::After(interval))
     })
@@ -237,6 +238,52 @@ fn start_fabric(agent: &Arc<Agent>) -> io::Result<()> {
         working.set_fabric(run);
         Ok(Next::After(CHECK_INTERVAL))
     })
+}
+
+/// This node's NICs, published: when a link, an address or a route changes.
+fn start_nics(agent: &Arc<Agent>) -> io::Result<()> {
+    if agent.cluster.get().is_none() {
+        return Ok(());
+    }
+    let changes = told(Changes::of_nics(&agent.node), "links and addresses");
+    let interval = check_interval(!changes.is_empty());
+    let mut last = PublishedNics::default();
+    let working = Arc::clone(agent);
+    agent.tasks.nics.start(changes, move |_| {
+        Ok(Next::After(match working.publish_nics(&mut last)? {
+            true => interval,
+            false => NODE_INTERVAL,
+        }))
+    })
+}
+
+/// Routes to other nodes' blocks on NICs: when the cluster's blocks, nodes or networks change, or the kernel's links,
+/// addresses, routes or rules.
+fn start_nic_routes(agent: &Arc<Agent>) -> io::Result<()> {
+    if agent.cluster.get().is_none() {
+        return Ok(());
+    }
+    let changes = told(Changes::of_nic_routes(&agent.node), "routes and rules");
+    let interval = check_interval(!changes.is_empty());
+    let mut known = KnownNicRoutes::default();
+    let working = Arc::clone(agent);
+    agent.tasks.nic_routes.start(changes, move |run| {
+        let Some(_inside) = working.restored.enter(PENDING_INTERVAL, || false) else {
+            return Ok(Next::After(PENDING_INTERVAL));
+        };
+        working.set_nic_routes(&mut known, !run.is_woken())?;
+        Ok(Next::After(interval))
+    })
+}
+
+/// What the kernel tells; nothing if it does not: then one looks more often.
+fn told(changes: Result<Changes, NetlinkError>, what: &str) -> Vec<Box<dyn Source>> {
+    let changes = changes.inspect_err(|error| {
+        let error = failure::chain(error);
+        tracing::warn!(error, "the kernel does not tell who changes {what}");
+    });
+    let all = changes.into_iter();
+    all.map(|all| Box::new(all) as Box<dyn Source>).collect()
 }
 
 impl Agent {

@@ -108,6 +108,11 @@ impl Run<'_> {
         matches!(self.reason, Reason::Start | Reason::Due)
     }
 
+    /// Whether somebody of this process has woken it, and nothing that it watches has changed.
+    pub(crate) fn is_woken(&self) -> bool {
+        self.reason == Reason::Woken
+    }
+
     /// It goes on: its time begins anew. What it does now is said if it gets stuck.
     pub(crate) fn step(&self, what: impl Into<String>) {
         self.task.state().running = Some(Running {

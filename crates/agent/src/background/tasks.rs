@@ -10,6 +10,10 @@ use std::time::Duration;
 const FIREWALL_DELAY: Duration = Duration::from_millis(200);
 /// How long the firewall is left alone after a look: a program that changes much changes it often.
 const FIREWALL_PAUSE: Duration = Duration::from_secs(2);
+/// How soon a change of NICs, or of routes on them, is looked at: mostly there are several at a time.
+const NICS_DELAY: Duration = Duration::from_millis(100);
+/// How long they are left alone after a look.
+const NICS_PAUSE: Duration = Duration::from_secs(1);
 /// How often a port that is another's is tried again.
 const QUERY_RETRY: Duration = Duration::from_secs(10);
 /// How often something that is short and cheap is tried again.
@@ -36,6 +40,10 @@ pub(crate) struct Tasks {
     /// Keeps this host's Node in the API, where no kubelet does.
     pub(crate) register: Arc<Task>,
     pub(crate) fabric: Arc<Task>,
+    /// Tells the cluster of this node's NICs.
+    pub(crate) nics: Arc<Task>,
+    /// Keeps routes to other nodes' blocks on NICs.
+    pub(crate) nic_routes: Arc<Task>,
     /// Listens for queries, once the port can be had.
     pub(crate) query: Arc<Task>,
 }
@@ -66,6 +74,13 @@ impl Tasks {
             removals: Arc::new(Task::new("removals")?.stuck_after(removal)),
             register: Arc::new(Task::new("register")?.retried_within(SHORT_RETRY)),
             fabric: Arc::new(Task::new("fabric")?),
+            nics: Arc::new(Task::new("nics")?.delayed(NICS_DELAY).resting(NICS_PAUSE)),
+            nic_routes: Arc::new(
+                Task::new("nic-routes")?
+                    .delayed(NICS_DELAY)
+                    .resting(NICS_DELAY)
+                    .retried_within(SHORT_RETRY),
+            ),
             query: Arc::new(Task::new("query")?.retried_within(QUERY_RETRY)),
         })
     }
@@ -79,7 +94,7 @@ impl Tasks {
         self.all().into_iter().map(|task| task.counts()).collect()
     }
 
-    fn all(&self) -> [&Arc<Task>; 9] {
+    fn all(&self) -> [&Arc<Task>; 11] {
         [
             &self.restore,
             &self.conflists,
@@ -89,6 +104,8 @@ impl Tasks {
             &self.removals,
             &self.register,
             &self.fabric,
+            &self.nics,
+            &self.nic_routes,
             &self.query,
         ]
     }

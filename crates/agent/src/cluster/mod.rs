@@ -18,8 +18,10 @@ mod donations;
 mod edits;
 mod error;
 mod events;
+mod host_interface;
 mod kinds;
 mod lenient;
+mod multi_nic;
 mod records;
 mod register;
 mod report;
@@ -40,13 +42,15 @@ pub use error::ClusterError;
 pub(crate) use error::{AskError, ClaimError};
 pub(crate) use report::{
     Attached, BlockUse, Change, ClusterOptions, Fabric, Hooks, Journaled, NodeFacts, PartRequest,
-    PodMeta, PodName, RecordOutcome, Subject,
+    PodMeta, PodName, Published, RecordOutcome, Subject,
 };
 
 use claim::Claims;
 use ipnet::IpNet;
 use plexus_api::cni::Error;
+use plexus_api::objects::HostNic;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
+use plexus_core::nic_routes::{L3Network, NicBlock};
 use plexus_core::resolve::{NadObject, NetworkObject, Objects};
 use shared::Shared;
 use start::Side;
@@ -177,6 +181,24 @@ impl Cluster {
             what,
             register::run(Arc::clone(&self.shared), addresses.to_vec()),
         )
+    }
+
+    /// Tells of this node's NICs in its HostInterface, which goes with the Node that has this UID. At most 3 s.
+    pub(crate) fn publish_nics(
+        &self,
+        node_uid: &str,
+        interfaces: &[HostNic],
+    ) -> Result<Published, AskError> {
+        let what = format!("HostInterface {}", self.shared.options.node);
+        let shared = Arc::clone(&self.shared);
+        let (uid, interfaces) = (node_uid.to_owned(), interfaces.to_vec());
+        self.query(what, host_interface::publish(shared, uid, interfaces))
+    }
+
+    /// Of networks with an interface per NIC that this node has blocks of and whose nodes route to each other: they, and
+    /// all nodes' blocks of them. None if they are not known.
+    pub(crate) fn nic_blocks(&self) -> Option<(Vec<L3Network>, Vec<NicBlock>)> {
+        self.shared.state().nic_blocks(&self.shared.options.node)
     }
 
     /// This node's Node object, once known.

@@ -57,6 +57,18 @@ pub(crate) struct Fabric {
     pub(crate) overlay: BTreeMap<String, Vec<OwnedBlock>>,
 }
 
+/// What became of this node's HostInterface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Published {
+    Written,
+    /// It says the same already.
+    Unchanged,
+    /// It is a user's.
+    Unmanaged,
+    /// The API server has no such kind.
+    NotDefined,
+}
+
 /// A pod, as CNI names it; or a container that is no pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PodName {

@@ -6,6 +6,7 @@ use super::disk::Disk;
 use super::donations::Donations;
 use super::events::Events;
 use super::kinds::{self, Kind};
+use super::multi_nic::{MultiNics, Successors};
 use super::records::Writer;
 use super::report::{Change, ClusterOptions, Hooks};
 use super::state::State;
@@ -70,6 +71,8 @@ impl Shared {
         watch::load::<kinds::Blocks>(&shared);
         watch::load::<kinds::Nodes>(&shared);
         watch::load::<kinds::Namespaces>(&shared);
+        watch::load::<MultiNics>(&shared);
+        watch::load::<Successors>(&shared);
         shared
     }
 

@@ -3,6 +3,7 @@
 
 use super::error::ClusterError;
 use super::kinds::{Blocks, Kind, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests};
+use super::multi_nic::{MultiNics, Successors};
 use super::report::{ClusterOptions, Hooks};
 use super::shared::Shared;
 use super::watch::follow;
@@ -96,6 +97,8 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     watch::<Requests>(runtime, shared, &watches);
     watch::<Pods>(runtime, shared, &watches);
     watch::<Records>(runtime, shared, &watches);
+    watch::<MultiNics>(runtime, shared, &watches);
+    watch::<Successors>(runtime, shared, &watches);
     spawn(runtime, Arc::clone(shared).run_disk_cache());
     spawn(runtime, restore::run(Arc::clone(shared)));
     spawn(runtime, donations::run(Arc::clone(shared)));

@@ -2,6 +2,7 @@
 //! them; never waits, never asks.
 
 use super::cached::{self, CachedBlock, CachedPod, CachedRecord, CachedRequest};
+use super::multi_nic::CachedMultiNic;
 use super::report::{Fabric, NodeFacts};
 use ipnet::IpNet;
 use kube::api::ObjectMeta;
@@ -137,6 +138,8 @@ pub(super) struct State {
     pub(super) nodes: Store<NodeFacts>,
     pub(super) namespaces: Store<BTreeMap<String, String>>,
     pub(super) records: Store<CachedRecord>,
+    pub(super) multi_nics: Store<CachedMultiNic>,
+    pub(super) multi_nic_successors: Store<CachedMultiNic>,
 }
 
 impl State {

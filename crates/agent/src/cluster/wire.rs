@@ -1,11 +1,15 @@
 //! Objects as they come from the API, cut down to what a node needs. Specs of our own kinds stay JSON, so that one
 //! that cannot be read makes one object unusable and not a whole list.
 
+use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Resource;
 use kube::api::ObjectMeta;
-use plexus_api::objects::{Block, BlockRequest, Network, PodAttachments};
+use plexus_api::objects::{
+    Block, BlockRequest, HostInterface, MULTI_NIC_SUCCESSOR, MULTI_NIC_VERSION, MultiNicNetwork,
+    Network, PodAttachments,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -18,6 +22,9 @@ pub(super) type NadWire = Wire<NetworkAttachmentDefinition>;
 pub(super) type BlockWire = Wire<Block>;
 pub(super) type RequestWire = Wire<BlockRequest>;
 pub(super) type RecordWire = Wire<PodAttachments>;
+pub(super) type MultiNicWire = Wire<MultiNicNetwork>;
+pub(super) type SuccessorWire = Wire<SuccessorNetwork>;
+pub(super) type HostInterfaceWire = Wire<HostInterface>;
 
 /// The kind of NADs, which others define; there are no values of it.
 #[derive(Debug, Clone)]
@@ -38,6 +45,34 @@ impl Resource for NetworkAttachmentDefinition {
     }
     fn plural(&(): &()) -> Cow<'_, str> {
         "network-attachment-definitions".into()
+    }
+    fn meta(&self) -> &ObjectMeta {
+        match *self {}
+    }
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match *self {}
+    }
+}
+
+/// MultiNicNetworks in the group in which later versions of their project have them; there are no values of it.
+#[derive(Debug, Clone)]
+pub(super) enum SuccessorNetwork {}
+
+impl Resource for SuccessorNetwork {
+    type DynamicType = ();
+    type Scope = ClusterResourceScope;
+
+    fn kind(&(): &()) -> Cow<'_, str> {
+        "MultiNicNetwork".into()
+    }
+    fn group(&(): &()) -> Cow<'_, str> {
+        MULTI_NIC_SUCCESSOR.into()
+    }
+    fn version(&(): &()) -> Cow<'_, str> {
+        MULTI_NIC_VERSION.into()
+    }
+    fn plural(&(): &()) -> Cow<'_, str> {
+        "multinicnetworks".into()
     }
     fn meta(&self) -> &ObjectMeta {
         match *self {}

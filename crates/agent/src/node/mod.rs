@@ -3,6 +3,8 @@
 pub(crate) mod devices;
 pub(crate) mod fabric;
 pub(crate) mod links;
+pub(crate) mod nic_routes;
+pub(crate) mod nics;
 pub(crate) mod parents;
 pub(crate) mod state;
 pub(crate) mod underlay;

@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::SeqCst;
 impl Hooks for Agent {
     fn changed(&self, what: Change) {
         self.tasks.fabric.wake();
+        self.tasks.nic_routes.wake();
         if what == Change::Networks {
             self.tasks.conflists.wake();
         }

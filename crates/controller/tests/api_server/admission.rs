@@ -4,10 +4,10 @@
 use crate::environment::{Environment, from, until, with_environment};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{
-    Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
 };
 use kube::{Client, ResourceExt};
-use plexus_api::objects::{Block, BlockRequest, BlockSpec, PodAttachments};
+use plexus_api::objects::{Block, BlockRequest, BlockSpec, HostInterface, PodAttachments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -76,6 +76,54 @@ fn agents_write_their_own_records_under_their_own_names() {
             let message = create(wrong).await;
             assert!(message.contains(why), "{message}");
         }
+    });
+}
+
+#[test]
+fn agents_write_their_own_nics_and_no_block_on_them() {
+    with_environment("admission-nics", async |environment| {
+        let agent = agent_of(&environment, "n1").await;
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let nics: Api<HostInterface> = Api::all(agent.clone());
+        let create = async |object: Value| refusal(nics.create(&dry, &from(object)).await);
+        let of = |node: &str, labels: Value| {
+            json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "HostInterface",
+                "metadata": {"name": node, "labels": labels}, "spec": {"hostName": node}})
+        };
+        until("the policies are in force", async || {
+            create(of("n2", json!({}))).await.contains("of that node")
+        })
+        .await;
+        assert_eq!(create(of("n1", json!({}))).await, "");
+        let _: HostInterface = environment
+            .create(of("n1", json!({"multi-nic-unmanaged": "true"})))
+            .await;
+        let change = Patch::Merge(json!({"spec": {"interfaces": [{"interfaceName": "eth9"}]}}));
+        let patched = nics.patch("n1", &PatchParams::default(), &change).await;
+        assert!(refusal(patched).contains("is a user's"));
+        // Not even by taking the label away.
+        let taken = Patch::Merge(json!({"metadata": {"labels": null}}));
+        let patched = nics.patch("n1", &PatchParams::default(), &taken).await;
+        assert!(refusal(patched).contains("is a user's"));
+
+        let blocks: Api<Block> = Api::all(agent);
+        let cidr = "192.168.0.0/24";
+        let name = BlockSpec::name("u1", &cidr.parse().unwrap());
+        let mut on_nic = block(&name, "n1", "u1", cidr);
+        assert_eq!(
+            refusal(blocks.create(&dry, &from(on_nic.clone())).await),
+            ""
+        );
+        on_nic["spec"]["nic"] = json!({"interface": "eth1", "netAddress": "10.0.1.0/24",
+            "interfaceIndex": 0, "hostIndex": 0, "via": "10.0.1.1"});
+        let message = refusal(blocks.create(&dry, &from(on_nic)).await);
+        assert!(message.contains("are the controller's"), "{message}");
+        let _ = Api::<HostInterface>::all(environment.client.clone())
+            .delete("n1", &DeleteParams::default())
+            .await;
     });
 }
 

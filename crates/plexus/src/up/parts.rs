@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use plexus_agent::{ClusterNetwork, Kubernetes};
 use plexus_client::Server;
 use plexus_controller as controller;
+use plexus_core::nics::NicChoice;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -52,6 +53,7 @@ pub(crate) fn agent(paths: &Paths, machine: &Machine, api: Option<&Path>) -> ple
             cluster_network: ClusterNetwork::OwnBlocks,
             containers: true,
             register_node: true,
+            nics: NicChoice::default(),
         }),
     }
 }

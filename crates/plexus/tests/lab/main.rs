@@ -12,6 +12,7 @@ mod documents;
 mod killed;
 mod left;
 mod machine;
+mod nics;
 mod nodes;
 mod pods;
 mod readme;

@@ -3,5 +3,6 @@
 mod donations;
 mod fake_api;
 pub(super) mod fake_hooks;
+mod host_interface;
 #[cfg(feature = "e2e")]
 mod server;

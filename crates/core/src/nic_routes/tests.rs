@@ -176,7 +176,7 @@ fn blocks_that_retire_are_reached_until_they_are_gone() {
 
 #[test]
 fn tables_are_the_same_whatever_else_there_is() {
-    let uids: Vec<String> = (0..2000).map(|number| format!("uid-{number}")).collect();
+    let uids: Vec<String> = (0..20_000).map(|number| format!("uid-{number}")).collect();
     let all = tables(uids.iter().map(String::as_str));
     let distinct: BTreeSet<u32> = all.values().copied().collect();
     assert_eq!(distinct.len(), uids.len());

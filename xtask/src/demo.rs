@@ -39,10 +39,7 @@ pub(crate) fn checked(workspace: &Workspace, features: &str) -> Result<()> {
         demo(workspace, &plexus).env("PATH", needed_programs(workspace)?),
     )?;
     let cut = format!("'{}' lab cut n3 >&2 || exit", plexus.display());
-    let wrong = [
-        "Error: plexus lab ping failed:",
-        "are not as expected (!)",
-    ];
+    let wrong = ["Error: plexus lab ping failed:", "are not as expected (!)"];
     fails_at_ping(workspace, &plexus, &cut, &wrong)?;
     nothing_is_left("it failed")?;
     let silent = format!(

@@ -57,6 +57,7 @@ fn tests(workspace: &Workspace) -> Result<()> {
 
 fn up(workspace: &Workspace, plugins: &Path) -> Result<()> {
     let mut up = Command::new(plexus(workspace));
+    up.env("KUBECONFIG", kubeconfig(workspace));
     up.args(["lab", "--lab", LAB, "up", "--nodes", "2", "--nics", "2"])
         .arg("--shim")
         .arg(workspace.shim())
@@ -65,8 +66,14 @@ fn up(workspace: &Workspace, plugins: &Path) -> Result<()> {
     run::logged(workspace, &mut up)
 }
 
+/// That of whoever runs the suite stays as it is.
+fn kubeconfig(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("lab-cases/kubeconfig")
+}
+
 fn down(workspace: &Workspace) -> Result<()> {
     let mut down = Command::new(plexus(workspace));
+    down.env("KUBECONFIG", kubeconfig(workspace));
     run::logged(workspace, down.args(["lab", "--lab", LAB, "down"]))
 }
 

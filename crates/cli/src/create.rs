@@ -162,7 +162,9 @@ fn namespaces(text: &str) -> Result<Value, String> {
         .map(|label| label.split_once('=').map(|(k, v)| (k.to_owned(), json!(v))))
         .collect();
     let labels = labels.ok_or_else(|| {
-        format!("--allowed-namespaces {text:?}: write All, Same, or labels of namespaces such as team=a")
+        format!(
+            "--allowed-namespaces {text:?}: write All, Same, or labels of namespaces such as team=a"
+        )
     })?;
     Ok(json!({"from": "Selector", "selector": {"matchLabels": labels}}))
 }

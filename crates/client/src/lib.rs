@@ -1,7 +1,8 @@
 //! How our programs reach an API server (over the unix socket of an embedded API, by a kubeconfig, or as the
-//! pod that they are), and how they follow objects there. Owns how a client is made, how long it waits, and how
+//! pod that they are), how an embedded API's context comes into a kubeconfig, and how objects are followed. Owns how a client is made, how long it waits, and how
 //! watches are made; never decides what is asked for.
 
+pub mod context;
 mod socket;
 mod watch;
 

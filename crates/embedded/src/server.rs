@@ -64,6 +64,7 @@ pub enum StartError {
 /// A server that runs, on threads of its own. Dropping it stops it.
 pub struct Server {
     address: SocketAddr,
+    directory: PathBuf,
     kubeconfig: PathBuf,
     url: String,
     authority: Authority,
@@ -99,6 +100,8 @@ impl Server {
         let (stop, stopped) = Stopper::new();
         let mut server = Self {
             address,
+            // As whoever reads the kubeconfig elsewhere finds it.
+            directory: std::path::absolute(&options.dir).map_err(unusable(&options.dir))?,
             kubeconfig: options.dir.join(directory::KUBECONFIG),
             url: url(address),
             authority,
@@ -121,10 +124,17 @@ impl Server {
         server.thread = Some(thread);
         let ended = |_| StartError::Threads(io::Error::other("the server ended as it began"));
         receiver.recv().map_err(ended)??;
-        let path = &server.kubeconfig;
-        let text = match tls::kept(path, &server.authority, ADMIN, ADMINS) {
-            Some(client) => server.kubeconfig_with(ADMIN, &client),
-            None => server.kubeconfig_for(ADMIN, ADMINS)?,
+        server.write_kubeconfig()?;
+        tracing::info!(%address, kubeconfig = %server.kubeconfig.display(), "the embedded API is served");
+        Ok(server)
+    }
+
+    /// Writes the kubeconfig of whoever may do everything, with the client that it had, if that is still good.
+    fn write_kubeconfig(&self) -> Result<(), StartError> {
+        let path = &self.kubeconfig;
+        let text = match tls::kept(path, &self.authority, ADMIN, ADMINS) {
+            Some(client) => self.kubeconfig_with(ADMIN, &client),
+            None => self.kubeconfig_for(ADMIN, ADMINS)?,
         };
         match private::write(path, &text) {
             // What was signed before is still good.
@@ -136,8 +146,7 @@ impl Server {
                 source,
             })?,
         }
-        tracing::info!(%address, kubeconfig = %path.display(), "the embedded API is served");
-        Ok(server)
+        Ok(())
     }
 
     /// Where TLS is spoken.
@@ -167,6 +176,7 @@ impl Server {
             user,
             certificate,
             key,
+            directory: &self.directory,
         };
         kubeconfig.text()
     }

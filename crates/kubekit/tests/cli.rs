@@ -41,6 +41,14 @@ struct Cli<'a> {
     dir: PathBuf,
 }
 
+/// What is said after the context, which is none of Plexus's own here: that is said first.
+fn after_context(error: &str) -> String {
+    let rest = error
+        .split_once('\n')
+        .filter(|(first, _)| first.starts_with("context "));
+    rest.map_or(error, |(_, rest)| rest).to_owned()
+}
+
 impl<'a> Cli<'a> {
     fn new(kube: &'a Kube, base: &str) -> Self {
         let namespace = Namespace::create(kube, base).expect("a namespace");
@@ -109,7 +117,7 @@ impl<'a> Cli<'a> {
         CommandOutput {
             code: output.status.code(),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            error: String::from_utf8_lossy(&output.stderr).into_owned(),
+            error: after_context(&String::from_utf8_lossy(&output.stderr)),
         }
     }
 

@@ -23,7 +23,9 @@ pub enum LabError {
     #[error("{0:?} is no node of a lab: they are called n1 to n{MAX_NODES}")]
     NodeName(String),
     /// Not a process of a lab.
-    #[error("{0:?} is no process of a lab: write server, controller, or a node such as n1 for its agent")]
+    #[error(
+        "{0:?} is no process of a lab: write server, controller, or a node such as n1 for its agent"
+    )]
     Part(String),
     /// Only root makes namespaces.
     #[error("a lab needs root: it makes network namespaces and links; repeat this with sudo")]

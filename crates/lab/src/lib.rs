@@ -40,9 +40,7 @@ mod underlay;
 mod up;
 
 pub use api::kubeconfig;
-pub use control::{
-    add_node, kill, partition, remove_node, start,
-};
+pub use control::{add_node, kill, partition, remove_node, start};
 pub use down::{Removal, down};
 pub use error::LabError;
 pub use exec::{ExecTarget, exec};

@@ -92,12 +92,8 @@ impl Status {
             }
         }
         let cut = self.nodes.iter().filter(|node| !node.joined);
-        problems.extend(cut.map(|node| {
-            format!(
-                "{0} is cut off: `plexus lab heal {0}`",
-                node.name
-            )
-        }));
+        problems
+            .extend(cut.map(|node| format!("{0} is cut off: `plexus lab heal {0}`", node.name)));
         problems
     }
 }

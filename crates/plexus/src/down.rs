@@ -2,7 +2,7 @@
 
 use crate::out::{need_root, print};
 use crate::query;
-use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, is_ours, previous_log};
+use crate::up::{Lock, Machine, NetnsLock, PathFlags, Paths, agent, previous_log};
 use anyhow::{Context, bail};
 use clap::Args;
 use plexus_embedded::Directory;
@@ -82,7 +82,7 @@ fn has_traces(paths: &Paths) -> bool {
     let paths_made = [&paths.state_dir, &paths.socket, &paths.api_socket];
     paths_made.iter().any(|path| path.exists())
         || Directory::has_store(&paths.server_dir)
-        || is_ours(&paths.kubeconfig)
+        || paths.context().is_there()
 }
 
 /// An agent of Kubernetes has the same places, but neither a server nor networks for containers.
@@ -94,7 +94,7 @@ fn refuse_what_is_not_ours(paths: &Paths, for_runtimes: &[PathBuf]) -> anyhow::R
     };
     if only_up_makes.iter().any(|path| path.exists())
         || Directory::has_store(&paths.server_dir)
-        || is_ours(&paths.kubeconfig)
+        || paths.context().is_there()
         || for_runtimes.iter().any(is_network)
     {
         return Ok(());
@@ -193,8 +193,7 @@ fn not_ours(directory: &Path) -> String {
     format!("{directory} is not the directory of our API: there is no store of ours in it")
 }
 
-/// Removes what the agent does not know of: the API's store, the kubeconfig, the log, empty
-/// directories. Gives what stays on purpose.
+/// Removes what the agent does not know of: the API's store, its context, the log, empty directories. Gives what stays on purpose.
 fn remove_rest(paths: &Paths, server: Option<Directory>) -> anyhow::Result<Vec<String>> {
     let mut left = Vec::new();
     let mut problems = Vec::new();
@@ -204,20 +203,16 @@ fn remove_rest(paths: &Paths, server: Option<Directory>) -> anyhow::Result<Vec<S
         }
         _ => {}
     };
-    if is_ours(&paths.kubeconfig) {
-        note(&paths.kubeconfig, std::fs::remove_file(&paths.kubeconfig));
-    } else if paths.kubeconfig.exists() {
-        let kubeconfig = paths.kubeconfig.display();
-        left.push(format!("{kubeconfig} is not what plexus up wrote"));
-    }
     let node = paths.node();
     let node = [&node, &node.with_extension("new")];
     let logs = [&paths.log(), &previous_log(&paths.log())];
     for file in [&paths.api_socket].into_iter().chain(logs).chain(node) {
         note(file, std::fs::remove_file(file));
     }
+    let context = paths.context().remove();
     // Last what says that all of this is ours.
     note(&paths.lock(), std::fs::remove_file(paths.lock()));
+    problems.extend(context.err().map(|error| format!("{error:#}")));
     match server.map(Directory::remove) {
         Some(Ok(others)) => {
             let others = others.iter().map(|path| path.display());
@@ -258,7 +253,7 @@ mod tests {
             server_dir: state_dir.join("server"),
             cni_bin_dir: root.join("bin"),
             cni_conf_dir: root.join("net.d"),
-            kubeconfig: root.join("kubeconfig"),
+            kubeconfig: Some(root.join("kubeconfig")),
             state_dir,
         };
         fs::create_dir_all(&paths.state_dir).unwrap();
@@ -290,27 +285,34 @@ mod tests {
         assert!(refused(&[]).is_some());
         served(&paths);
         assert_eq!(refused(&[]), None);
-        fs::write(&paths.kubeconfig, "theirs").unwrap();
+        let kubeconfig = root.join("kubeconfig");
+        let theirs = "contexts: [{name: plexus, context: {cluster: theirs, user: theirs}}]";
+        fs::write(&kubeconfig, theirs).unwrap();
         let server = take_server(&paths).unwrap();
-        let left = remove_rest(&paths, server).unwrap();
-        assert!(left[0].contains("not what plexus up wrote"), "{left:?}");
-        assert_eq!(fs::read_to_string(&paths.kubeconfig).unwrap(), "theirs");
+        assert_eq!(remove_rest(&paths, server).unwrap(), [""; 0]);
+        assert_eq!(fs::read_to_string(&kubeconfig).unwrap(), theirs);
         assert!(!paths.server_dir.exists());
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
-    fn a_kubeconfig_that_kubectl_wrote_anew_goes_too() {
-        let (root, paths) = temp_paths("edited");
+    fn its_context_goes_and_others_stay() {
+        let (root, paths) = temp_paths("context");
         served(&paths);
-        let config = fs::read(paths.server_dir.join("kubeconfig")).unwrap();
-        let mut config: serde_json::Value = serde_json::from_slice(&config).unwrap();
-        config["contexts"][0]["context"]["namespace"] = "team-a".into();
-        let text = serde_yaml_ng::to_string(&config).unwrap();
-        fs::write(&paths.kubeconfig, text).unwrap();
+        let kubeconfig = root.join("kubeconfig");
+        fs::write(&kubeconfig, "current-context: production\n").unwrap();
+        let own = paths.server_dir.join("kubeconfig");
+        let said = paths.context().put(&own).unwrap().unwrap();
+        assert!(said.contains("context plexus"), "{said}");
+        // Also after the rest was removed by hand.
+        fs::remove_file(paths.context().note).unwrap();
+        assert!(has_traces(&paths));
+        assert!(refuse_what_is_not_ours(&paths, &[]).is_ok());
         let server = take_server(&paths).unwrap();
         assert_eq!(remove_rest(&paths, server).unwrap(), [""; 0]);
-        assert!(!paths.kubeconfig.exists());
+        // What was current before is not known any more: nothing is, until somebody chooses.
+        assert!(!kubeconfig.exists());
+        assert!(!paths.context().is_there());
         fs::remove_dir_all(root).unwrap();
     }
 

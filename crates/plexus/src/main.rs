@@ -4,6 +4,7 @@
 
 mod agent;
 mod config;
+mod context;
 mod controller;
 mod down;
 mod kinds;

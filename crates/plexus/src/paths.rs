@@ -1,9 +1,5 @@
 //! Where things are on a machine, unless flags say otherwise.
 
-/// The kubeconfig of what `plexus up` runs.
-pub(crate) const UP_KUBECONFIG: &str = "/etc/plexus/kubeconfig";
-/// The unix socket of its API.
-pub(crate) const UP_SOCKET: &str = "/run/plexus/api.sock";
 /// A directory for each lab, with its kubeconfig.
 pub(crate) const LABS: &str = "/run/plexus/lab";
 /// Where network namespaces have names.

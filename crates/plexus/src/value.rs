@@ -201,7 +201,18 @@ mod tests {
             let expected = Duration::from_millis(milliseconds);
             assert_eq!(duration(text), Ok(expected), "{text}");
         }
-        for text in ["", "30", "s", "1d", "-1s", "1.5s", "1h1s", "99999999999s", "1s ", "1s2"] {
+        for text in [
+            "",
+            "30",
+            "s",
+            "1d",
+            "-1s",
+            "1.5s",
+            "1h1s",
+            "99999999999s",
+            "1s ",
+            "1s2",
+        ] {
             let error = duration(text).unwrap_err();
             assert!(error.contains("such as 30s"), "{text}: {error}");
         }

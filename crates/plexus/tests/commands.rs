@@ -275,7 +275,9 @@ fn what_is_made_and_refused() {
     let taken = ["create", "network", "team-a/red", "--dry-run=server"];
     let output = server.run(&[&taken[..], &subnet[..]].concat());
     assert!(output.error.contains("already exists"), "{output:#?}");
-    let more = server.dir.file("more.yaml", &OBJECTS.replace("name: blue", "name: green"));
+    let more = server
+        .dir
+        .file("more.yaml", &OBJECTS.replace("name: blue", "name: green"));
     for (mode, suffix, blank) in [
         ("client", "(dry run)", "configured"),
         ("server", "(server dry run)", "unchanged"),
@@ -314,6 +316,68 @@ fn what_is_made_and_refused() {
     assert!(output.error.contains("keep one"), "{output:#?}");
 }
 
+/// `plexus` of a user whose home this is.
+fn at_home(home: &Dir, words: &[&str]) -> CommandOutput {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
+    command
+        .args(words)
+        .env("HOME", home.path(""))
+        .stdin(Stdio::null());
+    // A lab that is named says nothing of servers.
+    command.env_remove("KUBECONFIG").env("PLEXUS_LAB", "lab");
+    let output = command.output().unwrap();
+    CommandOutput {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        error: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn the_server_is_that_of_the_current_context() {
+    let server = Server::start();
+    let home = Dir::new();
+    let get = ["get", "namespaces", "-o", "name"];
+    let output = at_home(&home, &get);
+    assert_eq!(output.code, Some(1), "{output:#?}");
+    assert!(output.error.contains("no API server to ask"), "{output:#?}");
+    let own = fs::read_to_string(server.dir.path("store/kubeconfig")).unwrap();
+    let file = home.file(".kube/config", &own);
+    let output = at_home(&home, &get);
+    assert_eq!(
+        (output.code, output.error.as_str()),
+        (Some(0), ""),
+        "{output:#?}"
+    );
+    assert!(output.out.contains("namespace/default"), "{output:#?}");
+    // As of a cluster that Plexus has not made.
+    let mut config: Value = serde_json::from_str(&own).unwrap();
+    config["contexts"][0]["context"]
+        .as_object_mut()
+        .unwrap()
+        .remove("extensions");
+    home.file(".kube/config", &config.to_string());
+    let output = at_home(&home, &get);
+    let said = format!("context plexus of {file}: https://127.0.0.1:");
+    assert!(output.error.starts_with(&said), "{output:#?}");
+    assert_eq!(
+        (output.code, output.error.lines().count()),
+        (Some(0), 1),
+        "{output:#?}"
+    );
+    // After the context is gone no other one is taken.
+    config["current-context"] = "".into();
+    home.file(".kube/config", &config.to_string());
+    let deleted = at_home(&home, &["delete", "namespace", "default"]);
+    assert_eq!(deleted.code, Some(1), "{deleted:#?}");
+    assert!(
+        deleted.error.contains("no context is current"),
+        "{deleted:#?}"
+    );
+    let output = at_home(&home, &[&get[..], &["--context", "plexus"]].concat());
+    assert_eq!(output.code, Some(0), "{output:#?}");
+}
+
 /// Nobody takes the finalizer away.
 const HELD: &str = "
 apiVersion: v1
@@ -331,7 +395,11 @@ fn a_deletion_is_waited_for_or_not() {
     let why = "pod/held is being deleted: it waits for example.org/held (its finalizers)\n";
     assert_eq!(told, why);
     let output = server.run(&["delete", "pod", "held", "--wait", "--timeout", "300ms"]);
-    assert_eq!((output.code, output.out.as_str()), (Some(1), ""), "{output:#?}");
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (Some(1), ""),
+        "{output:#?}"
+    );
     let late = "plexus: pod/held is being deleted, and is not gone after 0.3 s: it waits for";
     assert!(output.error.starts_with(late), "{output:#?}");
 }
@@ -344,7 +412,15 @@ fn what_is_watched_comes_as_it_changes() {
     let socket = server.dir.path("api.sock");
     let watch = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plexus"));
-        command.args(["get", "networks", "-n", "team-a", "-w", "--api-socket", &socket]);
+        command.args([
+            "get",
+            "networks",
+            "-n",
+            "team-a",
+            "-w",
+            "--api-socket",
+            &socket,
+        ]);
         let mut child = command.args(more).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         (Killed(child), lines.map(Result::unwrap))
@@ -355,7 +431,12 @@ fn what_is_watched_comes_as_it_changes() {
     assert_eq!(names.next(), None);
     drop(one);
     let (one, mut names) = watch(&["blue", "-o", "name"]);
-    let columns = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let columns = |line: &str| {
+        line.split_whitespace()
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     assert_eq!(columns(&rows.next().unwrap()), "NAME PROVIDER");
     assert_eq!(columns(&rows.next().unwrap()), "blue overlay");
     assert_eq!(names.next().unwrap(), "network.plexus.dev/blue");
@@ -363,10 +444,18 @@ fn what_is_watched_comes_as_it_changes() {
     server.ok(&[&red[..], &["--provider", "routed"]].concat());
     assert_eq!(columns(&rows.next().unwrap()), "red routed");
     server.ok(&["delete", "network", "team-a/red"]);
-    assert_eq!(columns(&rows.next().unwrap()), "red routed", "as it was last");
+    assert_eq!(
+        columns(&rows.next().unwrap()),
+        "red routed",
+        "as it was last"
+    );
     server.ok(&["delete", "network", "team-a/blue"]);
     assert_eq!(columns(&rows.next().unwrap()), "blue overlay");
-    assert_eq!(names.next().unwrap(), "network.plexus.dev/blue", "and not red");
+    assert_eq!(
+        names.next().unwrap(),
+        "network.plexus.dev/blue",
+        "and not red"
+    );
     drop((table, one));
     let output = server.run(&["get", "networks,pods", "-w"]);
     assert!(output.error.contains("follows one kind"), "{output:#?}");

@@ -43,6 +43,7 @@ impl<'n> Up<'n> {
             hostname,
         ]);
         command.arg(usual.get_program()).args(usual.get_args());
+        command.env("KUBECONFIG", Self::kubeconfig(node));
         command.arg("--shim-source").arg(bin(SHIM));
         Self::spawn(node, command)
     }
@@ -85,6 +86,7 @@ impl<'n> Up<'n> {
             command.arg(flag).arg(network);
         }
         command.env_clear();
+        command.env("KUBECONFIG", Self::kubeconfig(node));
         for name in ["PATH", "HOME", "RUST_BACKTRACE"] {
             if let Ok(value) = std::env::var(name) {
                 command.env(name, value);
@@ -105,9 +107,9 @@ impl<'n> Up<'n> {
         node.file("root/run/plexus/api.sock")
     }
 
-    /// The kubeconfig for people.
+    /// The kubeconfig that gets its context.
     pub fn kubeconfig(node: &Node) -> PathBuf {
-        node.file("root/etc/plexus/kubeconfig")
+        node.file("root/kubeconfig")
     }
 
     /// Asks the API; panics if nobody answers.

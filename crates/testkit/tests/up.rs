@@ -259,7 +259,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
     // kubectl writes it anew, in its own form.
     let kubeconfig = Up::kubeconfig(&node);
     let written = std::fs::read_to_string(&kubeconfig).unwrap();
-    let edited = written.replace(r#""namespace": "default""#, "namespace: team-a");
+    let edited = written.replace("namespace: default", "namespace: team-a");
     assert_ne!(edited, written);
     std::fs::write(&kubeconfig, edited).unwrap();
     let up = Up::start_on_host(&node, "second");
@@ -273,7 +273,7 @@ fn a_host_that_gets_another_name_is_still_the_same_node() {
         up.records() == ["default/c1: 0/1 eth0 blue"]
     });
     let kept = std::fs::read_to_string(&kubeconfig).unwrap();
-    assert!(kept.contains(r#""namespace": "team-a""#), "{kept}");
+    assert!(kept.contains("namespace: team-a"), "{kept}");
     assert!(up.stop().success());
     let mut other = Up::command(&node, "up");
     other
@@ -339,12 +339,21 @@ fn the_log_in_the_background_is_bounded() {
     let started = node.ns().enter(|| command.arg(bin(SHIM)).output()).unwrap();
     assert!(started.status.success(), "{}", text(&started.stderr));
     let length = |path: &Path| std::fs::metadata(path).unwrap().len();
-    assert!((FULL..FULL + 10_000).contains(&length(&old)), "{}", length(&old));
+    assert!(
+        (FULL..FULL + 10_000).contains(&length(&old)),
+        "{}",
+        length(&old)
+    );
     // Its lines go to the new file, and so does what it writes by other ways.
     assert!((1..100_000).contains(&length(&log)), "{}", length(&log));
     let process = Command::new("sh")
-        .args(["-c", "for fd in /proc/$0/fd/1 /proc/$0/fd/2; do readlink $fd; done"])
-        .arg(text(&std::fs::read(node.state_dir().join("up.lock")).unwrap()))
+        .args([
+            "-c",
+            "for fd in /proc/$0/fd/1 /proc/$0/fd/2; do readlink $fd; done",
+        ])
+        .arg(text(
+            &std::fs::read(node.state_dir().join("up.lock")).unwrap(),
+        ))
         .output()
         .unwrap();
     let both = format!("{0}\n{0}\n", log.canonicalize().unwrap().display());
@@ -483,6 +492,7 @@ fn a_second_one_in_the_same_network_namespace_is_refused() {
     let root = node.file("second");
     command.args(["up", "--listen", "127.0.0.1:7444", "--shim-source"]);
     command.arg(bin(SHIM)).arg("--root").arg(&root);
+    command.env("KUBECONFIG", Up::kubeconfig(&node));
     let refused = node.ns().enter(|| command.output()).unwrap();
     let printed = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(1), "{printed}");
@@ -492,6 +502,7 @@ fn a_second_one_in_the_same_network_namespace_is_refused() {
     );
     let mut command = Command::new(bin(PLEXUS));
     command.args(["down", "--root"]).arg(&root);
+    command.env("KUBECONFIG", Up::kubeconfig(&node));
     let refused = node.ns().enter(|| command.output()).unwrap();
     let printed = text(&refused.stderr);
     assert!(

@@ -50,7 +50,7 @@ trap 'podman rm --force --all --time 0 || true; plexus down --force || true' EXI
 
 /// What must be true at the end.
 const AFTER: &str = r#"
-for place in /etc/plexus /var/lib/plexus /run/plexus /opt/cni/bin/plexus-cni; do
+for place in /root/.kube/config /etc/plexus /var/lib/plexus /run/plexus /opt/cni/bin/plexus-cni; do
     if [ -e "$place" ]; then echo "$place is left" >&2; exit 1; fi
 done
 if ls /etc/cni/net.d | grep plexus; then echo "a configuration is left" >&2; exit 1; fi

@@ -1,7 +1,5 @@
 //! What goes wrong between us and an API server, and what to do about it.
 
-use std::path::PathBuf;
-
 /// Why the API server gave no answer, or not the one that was wanted.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -10,25 +8,21 @@ pub enum ClientError {
         "there is no API server to ask: start one (plexus up, plexus lab up), or name a cluster's with --kubeconfig or KUBECONFIG"
     )]
     Nowhere,
-    /// `PLEXUS_LAB` names one that is not there.
-    #[error(
-        "there is no lab {0}, which PLEXUS_LAB names: start it (plexus lab up --lab {0}), name another, or unset PLEXUS_LAB"
-    )]
-    NoLab(String),
-    /// There are several labs.
-    #[error(
-        "there are several labs: name one (PLEXUS_LAB=NAME, or its kubeconfig with --kubeconfig), or remove those that \
-         nobody needs (plexus lab down --lab NAME): {}",
-        list(.0)
-    )]
-    Several(Vec<PathBuf>),
+    /// The kubeconfig has no such context, or none that is current.
+    #[error("{}: {}", context_problem(name, from), context_remedy(has))]
+    NoContext {
+        /// The one that is named or current; empty: none is.
+        name: String,
+        /// Where it is looked for.
+        from: String,
+        /// Those that there are.
+        has: Vec<String>,
+    },
     /// A kubeconfig cannot be used.
-    #[error("cannot use the kubeconfig {from}: does it exist, and has it that context?{unnamed}")]
+    #[error("cannot use the kubeconfig {from}: does it exist, and is it complete?")]
     Kubeconfig {
         /// Where it is from.
         from: String,
-        /// What chose it, if nobody named it.
-        unnamed: String,
         /// The cause.
         #[source]
         source: Box<kube::config::KubeconfigError>,
@@ -49,14 +43,17 @@ pub enum ClientError {
     #[error("cannot start the client: is the process out of files or threads?")]
     Runtime(#[source] std::io::Error),
     /// The server cannot be reached, or does not answer.
-    #[error("cannot {what}: the API server at {server} does not answer{unnamed}")]
+    #[error(
+        "cannot {what}: the API server at {server} does not answer{}",
+        in_brackets(context)
+    )]
     Silent {
         /// The operation that failed.
         what: String,
         /// The server.
         server: String,
-        /// What chose it, if nobody named it.
-        unnamed: String,
+        /// The context that names it.
+        context: String,
         /// The cause.
         #[source]
         source: Box<kube::Error>,
@@ -96,7 +93,9 @@ pub enum ClientError {
         message: String,
     },
     /// A list without an end.
-    #[error("cannot {what}: after {objects} objects the API server at {server} still has more: select by --selector or -n")]
+    #[error(
+        "cannot {what}: after {objects} objects the API server at {server} still has more: select by --selector or -n"
+    )]
     Endless {
         /// The operation that failed.
         what: String,
@@ -132,11 +131,11 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// An error of a request to a server; `unnamed` is what chose that, if nobody named it.
+    /// An error of a request to a server, and the context that names it.
     pub(super) fn of(
         what: impl Into<String>,
         server: &str,
-        unnamed: &str,
+        context: &str,
         error: kube::Error,
     ) -> Self {
         let (what, server) = (what.into(), server.to_owned());
@@ -151,7 +150,7 @@ impl ClientError {
                 Self::Silent {
                     what,
                     server,
-                    unnamed: unnamed.to_owned(),
+                    context: context.to_owned(),
                     source: Box::new(error),
                 }
             }
@@ -206,12 +205,28 @@ fn definition(api_version: &str) -> &'static str {
     }
 }
 
-fn list(paths: &[PathBuf]) -> String {
-    let paths: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    paths.join(", ")
+fn in_brackets(context: &str) -> String {
+    match context {
+        "" => String::new(),
+        context => format!(" ({context})"),
+    }
+}
+
+fn context_problem(name: &str, from: &str) -> String {
+    match name {
+        "" => format!("no context is current in the kubeconfig {from}"),
+        name => format!("there is no context {name} in the kubeconfig {from}"),
+    }
+}
+
+fn context_remedy(has: &[String]) -> String {
+    match has {
+        [] => "start a server (plexus up, plexus lab up), or name a cluster's with --kubeconfig or KUBECONFIG".to_owned(),
+        has => format!(
+            "name one with --context, or make it current (kubectl config use-context): {}",
+            has.join(", ")
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,16 @@
-//! Which API server is asked: `--api-socket`, `--kubeconfig`, `KUBECONFIG`, the lab that `PLEXUS_LAB` names,
-//! that of `plexus up` or of the only lab on this machine, `~/.kube/config`, the cluster that this is a pod
-//! of. In that order.
+//! Which API server is asked: `--api-socket`, or the current context (`--context`: another one) of `--kubeconfig`,
+//! `KUBECONFIG` or `~/.kube/config`, as kubectl has it; in a pod without these, the server of its service account.
 //!
-//! What is on this machine is chosen because it is there, whether or not it answers: while a server
-//! restarts, nobody must delete in another cluster what was meant for this one.
+//! Nothing else is looked for: a server that is here but that no context names is not asked, and one that a context
+//! names is, whether or not it answers. So nobody deletes in one cluster what was meant for another.
 
 use super::ClientError;
+use kube::config::Kubeconfig;
 use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Where kubeconfigs are looked for.
+/// Where servers are named.
 #[derive(Debug, Clone, Default)]
 pub struct ServerSources {
     /// `--api-socket`.
@@ -20,14 +19,6 @@ pub struct ServerSources {
     pub flag: Option<PathBuf>,
     /// `KUBECONFIG`.
     pub variable: Option<OsString>,
-    /// What `plexus up` writes.
-    pub up: PathBuf,
-    /// The unix socket of what `plexus up` runs.
-    pub up_socket: PathBuf,
-    /// The directory that has a directory with a kubeconfig for every lab.
-    pub labs: PathBuf,
-    /// `PLEXUS_LAB`: which of them.
-    pub lab: Option<OsString>,
     /// The user's own.
     pub home: Option<PathBuf>,
     /// Whether this is a pod.
@@ -37,22 +28,12 @@ pub struct ServerSources {
 /// The server that is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChosenServer {
-    /// That of a kubeconfig that is named.
+    /// That of a kubeconfig.
     File(PathBuf),
     /// That of the files that `KUBECONFIG` lists, merged.
-    Variable,
+    Variable(OsString),
     /// An embedded API whose unix socket is named.
     Socket(PathBuf),
-    /// That of `plexus up`, by its kubeconfig.
-    Up(PathBuf),
-    /// That of `plexus up`, by its unix socket.
-    UpSocket(PathBuf),
-    /// That of the lab that `PLEXUS_LAB` names, by its kubeconfig.
-    NamedLab(PathBuf),
-    /// That of the only lab, by its kubeconfig.
-    Lab(PathBuf),
-    /// That of the user's own kubeconfig.
-    Home(PathBuf),
     /// By the service account of this pod.
     InCluster,
 }
@@ -61,120 +42,49 @@ impl ChosenServer {
     /// The unix socket to speak over, if it is one.
     pub(super) fn socket(&self) -> Option<&Path> {
         match self {
-            ChosenServer::Socket(path) | ChosenServer::UpSocket(path) => Some(path),
+            ChosenServer::Socket(path) => Some(path),
             _ => None,
         }
     }
 
-    /// What chose it and what to do if it is of no use, unless its very place was named: the end of an error.
-    pub(super) fn unnamed(&self) -> String {
-        let (path, next) = match self {
-            ChosenServer::Up(path) | ChosenServer::UpSocket(path) => (
-                path,
-                "start it (plexus up), name another (--kubeconfig, PLEXUS_LAB), or remove it (plexus down)"
-                    .to_owned(),
-            ),
-            ChosenServer::NamedLab(path) => {
-                let name = lab_of(path);
-                return format!(
-                    "; PLEXUS_LAB names that lab: look at it (plexus lab status --lab {name}), start what is \
-                     not there (plexus lab up --lab {name}), or name another"
-                );
-            }
-            ChosenServer::Lab(path) => {
-                let name = lab_of(path);
-                let next = format!(
-                    "start it (plexus lab up --lab {name}), name another (--kubeconfig, KUBECONFIG), \
-                     or remove it (plexus lab down --lab {name})"
-                );
-                (path, next)
-            }
-            ChosenServer::Home(path) => (path, "name another (--kubeconfig, KUBECONFIG)".to_owned()),
-            ChosenServer::File(_) | ChosenServer::Variable | ChosenServer::Socket(_) | ChosenServer::InCluster => {
-                return String::new();
-            }
+    /// The contexts that there are; none where there are no contexts.
+    pub(super) fn contexts(&self) -> Result<Option<Kubeconfig>, ClientError> {
+        let read = match self {
+            ChosenServer::File(path) => Kubeconfig::read_from(path).map(Some),
+            ChosenServer::Variable(_) => Kubeconfig::from_env(),
+            ChosenServer::Socket(_) | ChosenServer::InCluster => Ok(None),
         };
-        let path = path.display();
-        format!("; nobody named a server, and it was chosen because {path} is there: {next}")
+        read.map_err(|source| ClientError::Kubeconfig {
+            from: self.to_string(),
+            source: Box::new(source),
+        })
     }
 }
 
 impl fmt::Display for ChosenServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ChosenServer::File(path)
-            | ChosenServer::Up(path)
-            | ChosenServer::NamedLab(path)
-            | ChosenServer::Lab(path)
-            | ChosenServer::Home(path) => write!(f, "the server of {}", path.display()),
-            ChosenServer::Variable => f.write_str("the server of KUBECONFIG"),
-            ChosenServer::Socket(path) | ChosenServer::UpSocket(path) => {
+            ChosenServer::File(path) | ChosenServer::Socket(path) => {
                 write!(f, "{}", path.display())
             }
-            ChosenServer::InCluster => f.write_str("the server of this pod"),
+            ChosenServer::Variable(list) => write!(f, "{}", list.display()),
+            ChosenServer::InCluster => f.write_str("this pod's account"),
         }
     }
 }
 
-/// Chooses. Asks nobody: what is there is chosen.
+/// Chooses. Asks nobody.
 pub fn choose(sources: &ServerSources) -> Result<ChosenServer, ClientError> {
-    if let Some(socket) = &sources.socket {
-        return Ok(ChosenServer::Socket(socket.clone()));
+    let listed = sources.variable.as_ref().filter(|list| !list.is_empty());
+    let home = sources.home.as_ref().filter(|file| file.is_file());
+    match (&sources.socket, &sources.flag, listed, home) {
+        (Some(socket), ..) => Ok(ChosenServer::Socket(socket.clone())),
+        (_, Some(file), ..) => Ok(ChosenServer::File(file.clone())),
+        (_, _, Some(list), _) => Ok(ChosenServer::Variable(list.clone())),
+        (_, _, _, Some(file)) => Ok(ChosenServer::File(file.clone())),
+        _ if sources.in_pod => Ok(ChosenServer::InCluster),
+        _ => Err(ClientError::Nowhere),
     }
-    if let Some(file) = &sources.flag {
-        return Ok(ChosenServer::File(file.clone()));
-    }
-    if sources
-        .variable
-        .as_ref()
-        .is_some_and(|list| !list.is_empty())
-    {
-        return Ok(ChosenServer::Variable);
-    }
-    if let Some(lab) = sources.lab.as_ref().filter(|lab| !lab.is_empty()) {
-        let file = sources.labs.join(lab).join("kubeconfig");
-        return match file.is_file() {
-            true => Ok(ChosenServer::NamedLab(file)),
-            false => Err(ClientError::NoLab(lab.to_string_lossy().into_owned())),
-        };
-    }
-    if sources.up.is_file() {
-        return Ok(ChosenServer::Up(sources.up.clone()));
-    }
-    if is_socket(&sources.up_socket) {
-        return Ok(ChosenServer::UpSocket(sources.up_socket.clone()));
-    }
-    let mut labs: Vec<PathBuf> = std::fs::read_dir(&sources.labs)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|lab| lab.path().join("kubeconfig"))
-        .filter(|file| file.is_file())
-        .collect();
-    labs.sort();
-    if labs.len() > 1 {
-        return Err(ClientError::Several(labs));
-    }
-    if let Some(lab) = labs.pop() {
-        return Ok(ChosenServer::Lab(lab));
-    }
-    if let Some(home) = sources.home.as_ref().filter(|file| file.is_file()) {
-        return Ok(ChosenServer::Home(home.clone()));
-    }
-    match sources.in_pod {
-        true => Ok(ChosenServer::InCluster),
-        false => Err(ClientError::Nowhere),
-    }
-}
-
-/// The name of the lab that has this kubeconfig.
-fn lab_of(kubeconfig: &Path) -> std::ffi::os_str::Display<'_> {
-    let name = kubeconfig.parent().and_then(Path::file_name);
-    name.unwrap_or_default().display()
-}
-
-fn is_socket(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
 #[cfg(test)]
@@ -196,7 +106,6 @@ mod tests {
 
         fn file(&self, name: &str, text: &str) -> PathBuf {
             let path = self.0.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, text).unwrap();
             path
         }
@@ -212,9 +121,7 @@ mod tests {
     fn in_order() {
         let dir = Dir::new("choose");
         let mut sources = ServerSources {
-            up: dir.0.join("up"),
-            up_socket: dir.0.join("api.sock"),
-            labs: dir.0.join("labs"),
+            home: Some(dir.0.join("none")),
             ..ServerSources::default()
         };
         assert!(matches!(choose(&sources), Err(ClientError::Nowhere)));
@@ -222,99 +129,75 @@ mod tests {
         assert_eq!(choose(&sources).unwrap(), ChosenServer::InCluster);
         let home = dir.file("home", "");
         sources.home = Some(home.clone());
-        assert_eq!(choose(&sources).unwrap(), ChosenServer::Home(home));
-        let lab = dir.file("labs/a/kubeconfig", "");
-        assert_eq!(choose(&sources).unwrap(), ChosenServer::Lab(lab));
-        dir.file("labs/b/kubeconfig", "");
-        let error = choose(&sources).unwrap_err().to_string();
-        assert!(
-            error.contains("labs/a") && error.contains("labs/b"),
-            "{error}"
-        );
-        // A socket counts where the kubeconfig is elsewhere, also one that nobody listens on any more.
-        let listener = std::os::unix::net::UnixListener::bind(&sources.up_socket).unwrap();
-        let socket = ChosenServer::UpSocket(sources.up_socket.clone());
-        assert_eq!(choose(&sources).unwrap(), socket);
-        drop(listener);
-        assert_eq!(choose(&sources).unwrap(), socket);
-        let up = dir.file("up", "");
-        assert_eq!(choose(&sources).unwrap(), ChosenServer::Up(up));
-        sources.lab = Some("b".into());
-        let named = dir.0.join("labs/b/kubeconfig");
-        assert_eq!(choose(&sources).unwrap(), ChosenServer::NamedLab(named));
-        sources.lab = Some("c".into());
-        let error = choose(&sources).unwrap_err().to_string();
-        assert!(error.starts_with("there is no lab c"), "{error}");
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::File(home.clone()));
+        sources.variable = Some("".into());
+        assert_eq!(choose(&sources).unwrap(), ChosenServer::File(home));
         sources.variable = Some("x".into());
-        assert_eq!(choose(&sources).unwrap(), ChosenServer::Variable);
+        assert_eq!(
+            choose(&sources).unwrap(),
+            ChosenServer::Variable("x".into())
+        );
         sources.flag = Some("y".into());
         assert_eq!(choose(&sources).unwrap(), ChosenServer::File("y".into()));
         sources.socket = Some("z".into());
         assert_eq!(choose(&sources).unwrap(), ChosenServer::Socket("z".into()));
     }
 
-    /// A kubeconfig of a server that is away.
-    fn away(port: u16) -> String {
+    /// A context `ours` of an embedded API and one of a cluster, both of servers that are away.
+    fn config(port: u16, current: &str) -> String {
         format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+            "apiVersion: v1\nkind: Config\ncurrent-context: \"{current}\"\n\
              clusters: [{{name: a, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
              users: [{{name: a, user: {{}}}}]\n\
-             contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+             contexts:\n\
+             - {{name: ours, context: {{cluster: a, user: a, extensions: [{{name: plexus.dev, extension: {{directory: /x}}}}]}}}}\n\
+             - {{name: theirs, context: {{cluster: a, user: a, namespace: team-a}}}}\n"
         )
     }
 
     #[test]
-    fn a_server_that_is_away_is_not_passed_over() {
-        let dir = Dir::new("away");
+    fn a_server_that_is_not_ours_is_named() {
+        let dir = Dir::new("contexts");
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let away = away(listener.local_addr().unwrap().port());
+        let port = listener.local_addr().unwrap().port();
         drop(listener);
-        let mut sources = ServerSources {
-            up: dir.0.join("up"),
-            labs: dir.0.join("labs"),
-            home: Some(dir.file("home", "")),
-            ..ServerSources::default()
+        let open = |current: &str, context: Option<&str>| {
+            let chosen = ChosenServer::File(dir.file("config", &config(port, current)));
+            Session::open(&chosen, context)
         };
-        let pod = named("v1", "Pod", None, "a");
-        let refused = |sources: &ServerSources| {
-            let chosen = choose(sources).unwrap();
-            let session = Session::open(&chosen, None).unwrap();
-            let deleted = session.delete(&pod, "default", None);
-            deleted.unwrap_err().to_string()
-        };
-        let lab = dir.file("labs/a/kubeconfig", &away);
-        let message = refused(&sources);
-        for words in [
-            "cannot delete pod/a: ",
-            "does not answer",
-            &lab.display().to_string(),
-            "plexus lab up --lab a",
-            "--kubeconfig",
-            "plexus lab down --lab a",
+        assert_eq!(open("ours", None).unwrap().foreign, None);
+        let theirs = [open("theirs", None), open("ours", Some("theirs"))];
+        for session in theirs {
+            let session = session.unwrap();
+            let said = session.foreign.clone().unwrap();
+            for words in ["context theirs of ", "config", "127.0.0.1"] {
+                assert!(said.contains(words), "no {words:?} in {said}");
+            }
+            assert_eq!(session.namespace, "team-a");
+            let pod = named("v1", "Pod", None, "a");
+            let error = session.delete(&pod, "default", None).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.starts_with("cannot delete pod/a: the API server at"),
+                "{error}"
+            );
+            assert!(error.contains("(context theirs of "), "{error}");
+        }
+        for (current, context, words) in [
+            ("", None, "no context is current"),
+            ("gone", None, "no context gone"),
+            ("ours", Some("other"), "no context other"),
         ] {
-            assert!(message.contains(words), "no {words:?} in {message}");
+            let error = open(current, context).err().unwrap().to_string();
+            for words in [words, "ours, theirs", "--context"] {
+                assert!(error.contains(words), "no {words:?} in {error}");
+            }
         }
-        dir.file("up", &away);
-        let message = refused(&sources);
-        for words in ["(plexus up)", "PLEXUS_LAB", "(plexus down)"] {
-            assert!(message.contains(words), "no {words:?} in {message}");
-        }
-        sources.lab = Some("a".into());
-        let message = refused(&sources);
-        for words in ["PLEXUS_LAB", "plexus lab status --lab a"] {
-            assert!(message.contains(words), "no {words:?} in {message}");
-        }
-        // Whoever names a server knows where it is from.
-        sources.flag = Some(lab);
-        let message = refused(&sources);
-        assert!(message.ends_with("does not answer"), "{message}");
-    }
-
-    #[test]
-    fn one_that_cannot_be_read_says_what_chose_it() {
-        let dir = Dir::new("odd");
-        let odd = ChosenServer::Up(dir.file("up", "clusters: 7"));
-        let message = Session::open(&odd, None).err().unwrap().to_string();
-        assert!(message.contains("name another (--kubeconfig"), "{message}");
+        let odd = ChosenServer::File(dir.file("odd", "clusters: 7"));
+        let error = Session::open(&odd, None).err().unwrap().to_string();
+        assert!(error.contains("odd"), "{error}");
+        let empty = ChosenServer::File(dir.file("empty", "apiVersion: v1\nkind: Config\n"));
+        let error = Session::open(&empty, None).err().unwrap().to_string();
+        assert!(error.contains("plexus up"), "{error}");
     }
 }

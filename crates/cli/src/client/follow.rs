@@ -31,7 +31,12 @@ pub struct Followed<'s> {
 
 impl Session {
     /// Follows the objects of a kind: in a namespace, or everywhere; with those labels, if some are given.
-    pub fn follow(&self, kind: &Kind, namespace: Option<&str>, labels: Option<&str>) -> Followed<'_> {
+    pub fn follow(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        labels: Option<&str>,
+    ) -> Followed<'_> {
         let select = ListParams {
             label_selector: labels.map(str::to_owned),
             ..ListParams::default()
@@ -195,7 +200,11 @@ mod tests {
             let told: Option<Vec<Value>> = known.take(event, &kind);
             told.map(|told| {
                 let one = |object: &Value| {
-                    format!("{} {}", name(object), text(object, "/metadata/resourceVersion"))
+                    format!(
+                        "{} {}",
+                        name(object),
+                        text(object, "/metadata/resourceVersion")
+                    )
                 };
                 told.iter().map(one).collect::<Vec<String>>().join(", ")
             })

@@ -3,6 +3,7 @@
 use super::{ChosenServer, ClientError};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use plexus_client::context::MARK;
 use serde_json::Value;
 use std::future::Future;
 use std::time::Duration;
@@ -19,8 +20,10 @@ pub struct Session {
     pub(super) client: Client,
     /// Where the server is.
     pub server: String,
-    /// What chose it, if nobody named it.
-    unnamed: String,
+    /// The context that names it, for errors; empty if none does.
+    context: String,
+    /// Which context that is, if its server is not one of `plexus up` or of a lab.
+    pub foreign: Option<String>,
     /// The namespace of the context.
     pub namespace: String,
 }
@@ -32,7 +35,6 @@ impl Session {
             .enable_all()
             .build()
             .map_err(ClientError::Runtime)?;
-        let unnamed = chosen.unnamed();
         if let Some(path) = chosen.socket() {
             let client = {
                 let _inside = runtime.enter();
@@ -42,42 +44,39 @@ impl Session {
                 runtime,
                 client,
                 server: path.display().to_string(),
-                unnamed,
+                context: String::new(),
+                foreign: None,
                 namespace: "default".to_owned(),
             });
         }
-        let from = match chosen {
-            ChosenServer::Variable => "that KUBECONFIG names".to_owned(),
-            ChosenServer::InCluster => "of this pod's account".to_owned(),
-            ChosenServer::File(path)
-            | ChosenServer::Up(path)
-            | ChosenServer::NamedLab(path)
-            | ChosenServer::Lab(path)
-            | ChosenServer::Home(path)
-            | ChosenServer::Socket(path)
-            | ChosenServer::UpSocket(path) => path.display().to_string(),
-        };
-        let mut config = runtime.block_on(config(chosen, context, &from))?;
+        let from = chosen.to_string();
+        let named = NamedContext::of(chosen, context)?;
+        let mut config = runtime.block_on(named.config(&from))?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         config.read_timeout = Some(ANSWER_TIMEOUT);
         config.write_timeout = Some(ANSWER_TIMEOUT);
         let (server, namespace) = (
-            config.cluster_url.to_string(),
+            config
+                .cluster_url
+                .to_string()
+                .trim_end_matches('/')
+                .to_owned(),
             config.default_namespace.clone(),
         );
         // The client's own queue is a task of the runtime.
         let client = {
             let _inside = runtime.enter();
             Client::try_from(config).map_err(|source| ClientError::Client {
-                from,
+                from: from.clone(),
                 source: Box::new(source),
             })?
         };
         Ok(Self {
             runtime,
             client,
-            server: server.trim_end_matches('/').to_owned(),
-            unnamed,
+            foreign: named.foreign(&from, &server),
+            server,
+            context: named.words(&from),
             namespace,
         })
     }
@@ -89,7 +88,7 @@ impl Session {
 
     /// The error of a request.
     pub(super) fn failed(&self, what: impl Into<String>, error: kube::Error) -> ClientError {
-        ClientError::of(what, &self.server, &self.unnamed, error)
+        ClientError::of(what, &self.server, &self.context, error)
     }
 
     /// What the server says of itself, and whether it answers at all.
@@ -100,34 +99,78 @@ impl Session {
     }
 }
 
-async fn config(
-    chosen: &ChosenServer,
-    context: Option<&str>,
-    from: &str,
-) -> Result<Config, ClientError> {
-    let failed = |source| ClientError::Kubeconfig {
-        from: from.to_owned(),
-        unnamed: chosen.unnamed(),
-        source: Box::new(source),
-    };
-    let read = match chosen {
-        ChosenServer::InCluster | ChosenServer::Socket(_) | ChosenServer::UpSocket(_) => {
+/// A context of a kubeconfig; or the account of this pod, which has none.
+enum NamedContext {
+    Of {
+        name: String,
+        is_ours: bool,
+        kubeconfig: Box<Kubeconfig>,
+    },
+    Account,
+}
+
+impl NamedContext {
+    /// The one that is named, or the current one.
+    fn of(chosen: &ChosenServer, named: Option<&str>) -> Result<Self, ClientError> {
+        let Some(kubeconfig) = chosen.contexts()? else {
+            return Ok(Self::Account);
+        };
+        let current = kubeconfig.current_context.as_deref();
+        let name = named.or(current).unwrap_or_default().to_owned();
+        let found = kubeconfig.contexts.iter().find(|one| one.name == name);
+        let context = found.and_then(|one| one.context.as_ref());
+        let Some(context) = context else {
+            return Err(ClientError::NoContext {
+                name,
+                from: chosen.to_string(),
+                has: kubeconfig
+                    .contexts
+                    .into_iter()
+                    .map(|one| one.name)
+                    .collect(),
+            });
+        };
+        let mut extensions = context.extensions.iter().flatten();
+        let is_ours = extensions.any(|one| one.name == MARK);
+        Ok(Self::Of {
+            name,
+            is_ours,
+            kubeconfig: Box::new(kubeconfig),
+        })
+    }
+
+    async fn config(&self, from: &str) -> Result<Config, ClientError> {
+        let Self::Of {
+            name, kubeconfig, ..
+        } = self
+        else {
             return Config::incluster().map_err(|error| ClientError::InCluster(Box::new(error)));
+        };
+        let options = KubeConfigOptions {
+            context: Some(name.clone()),
+            ..KubeConfigOptions::default()
+        };
+        Config::from_custom_kubeconfig((**kubeconfig).clone(), &options)
+            .await
+            .map_err(|source| ClientError::Kubeconfig {
+                from: from.to_owned(),
+                source: Box::new(source),
+            })
+    }
+
+    /// `context NAME of FILE`; nothing if it has no name.
+    fn words(&self, from: &str) -> String {
+        match self {
+            Self::Of { name, .. } => format!("context {name} of {from}"),
+            Self::Account => String::new(),
         }
-        ChosenServer::File(path)
-        | ChosenServer::Up(path)
-        | ChosenServer::NamedLab(path)
-        | ChosenServer::Lab(path)
-        | ChosenServer::Home(path) => Kubeconfig::read_from(path).map_err(failed)?,
-        ChosenServer::Variable => Kubeconfig::from_env()
-            .map_err(failed)?
-            .ok_or(ClientError::Nowhere)?,
-    };
-    let options = KubeConfigOptions {
-        context: context.map(str::to_owned),
-        ..KubeConfigOptions::default()
-    };
-    Config::from_custom_kubeconfig(read, &options)
-        .await
-        .map_err(failed)
+    }
+
+    /// What is said before anything is asked of a server that is not ours.
+    fn foreign(&self, from: &str, server: &str) -> Option<String> {
+        match self {
+            Self::Of { is_ours: false, .. } => Some(format!("{}: {server}", self.words(from))),
+            Self::Of { .. } | Self::Account => None,
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn judge(api: Option<&ApiFacts>) -> Vec<Check> {
     let version = match &facts.version {
         Ok(version) => version,
         Err(why) if server.is_empty() => {
-            let next = "say which: --kubeconfig, KUBECONFIG, PLEXUS_LAB";
+            let next = "say which: --kubeconfig, KUBECONFIG, --context";
             return vec![Check::fail(Subject::ApiServer, why.as_str(), next)];
         }
         Err(why) => {

@@ -71,7 +71,12 @@ impl Table {
 
     /// The rows alone, below those of another table whose columns are as wide as these say, at least.
     pub fn render_rows(&self, widths: &[usize], screen: Screen) -> String {
-        let widths: Vec<usize> = self.widths().iter().zip(widths).map(|(a, b)| *a.max(b)).collect();
+        let widths: Vec<usize> = self
+            .widths()
+            .iter()
+            .zip(widths)
+            .map(|(a, b)| *a.max(b))
+            .collect();
         let rows = self.rows.iter().map(|cells| line(cells, &widths, screen));
         rows.collect()
     }

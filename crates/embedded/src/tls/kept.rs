@@ -31,10 +31,7 @@ pub(crate) fn kept(
         let decoded = STANDARD.decode(user[key].as_str()?).ok()?;
         String::from_utf8(decoded).ok()
     };
-    let (certificate, key) = (
-        pem("client-certificate-data")?,
-        pem("client-key-data")?,
-    );
+    let (certificate, key) = (pem("client-certificate-data")?, pem("client-key-data")?);
     let der = CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?;
     let who = subject::user(&der)?;
     let is_its_user = who.name == name && who.groups.iter().any(|one| one == group);
@@ -78,6 +75,7 @@ mod tests {
             user,
             certificate,
             key,
+            directory: Path::new("/server"),
         };
         config.text()
     }
@@ -112,11 +110,7 @@ mod tests {
             ),
             (
                 "another authority",
-                text(
-                    &of_another,
-                    NAME,
-                    &of_another.client(NAME, GROUP).unwrap(),
-                ),
+                text(&of_another, NAME, &of_another.client(NAME, GROUP).unwrap()),
             ),
         ] {
             assert_eq!(found(&config), None, "{why}");

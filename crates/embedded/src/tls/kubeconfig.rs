@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// What is in one.
 pub(crate) struct Kubeconfig<'a> {
@@ -12,7 +13,12 @@ pub(crate) struct Kubeconfig<'a> {
     pub(crate) user: &'a str,
     pub(crate) certificate: &'a str,
     pub(crate) key: &'a str,
+    /// That of the server: by it the server is told from all others, whatever its context is called.
+    pub(crate) directory: &'a Path,
 }
+
+/// The extension of the context that has the directory.
+const MARK: &str = "plexus.dev";
 
 impl Kubeconfig<'_> {
     /// As a file has it. JSON is YAML.
@@ -31,6 +37,7 @@ impl Kubeconfig<'_> {
             }}],
             "contexts": [{"name": "plexus", "context": {
                 "cluster": "plexus", "user": self.user, "namespace": "default",
+                "extensions": [{"name": MARK, "extension": {"directory": self.directory}}],
             }}],
             "current-context": "plexus",
         });

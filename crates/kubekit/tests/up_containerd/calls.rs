@@ -108,6 +108,10 @@ impl Lab {
         command
             .args(words)
             .env("PLEXUS_LAB", &self.name)
+            .env(
+                "KUBECONFIG",
+                std::env::temp_dir().join(format!("plexus-{}", self.name)),
+            )
             .env("PLEXUS_CNI_BIN", bin(SHIM));
         command
     }

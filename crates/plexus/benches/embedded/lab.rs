@@ -34,6 +34,10 @@ fn plexus(lab: &str, arguments: &[&str]) -> Result<()> {
         .args(["lab", "--lab", lab])
         .args(arguments)
         .env("PLEXUS_CNI_BIN", bin(SHIM))
+        .env(
+            "KUBECONFIG",
+            std::env::temp_dir().join(format!("plexus-{lab}-kubeconfig")),
+        )
         .output()
         .context("cannot run plexus lab")?;
     if !output.status.success() {

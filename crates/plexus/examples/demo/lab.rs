@@ -31,13 +31,18 @@ impl Lab {
         Path::new("/run/plexus/lab").join(self.name).join(name)
     }
 
+    /// The kubeconfig that gets the lab's context, and goes with it: the user's own stays as it is.
+    fn kubeconfig(&self) -> PathBuf {
+        std::env::temp_dir().join(format!("plexus-{}-kubeconfig", self.name))
+    }
+
     /// `plexus …`, not started yet.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.plexus);
         command
             .args(words)
             .env("PLEXUS_LAB", self.name)
-            .env("KUBECONFIG", self.file("kubeconfig"))
+            .env("KUBECONFIG", self.kubeconfig())
             .stdin(Stdio::null());
         command
     }

@@ -111,10 +111,9 @@ fn go_on(lab: &Lab) {
         tell!("  export PLEXUS_CNI_BIN={}", shim.to_string_lossy());
     }
     for (command, what) in [
-        ("plexus lab up", "the same cluster, until `plexus lab down`"),
         (
-            "export KUBECONFIG=$(plexus lab kubeconfig)",
-            "for kubectl; `plexus` finds it by itself",
+            "plexus lab up",
+            "the same cluster, as a context for plexus and kubectl",
         ),
         ("plexus apply -f examples/lab/", "or any other of examples/"),
         (

@@ -4,6 +4,7 @@ mod progress;
 mod show;
 mod up;
 
+use crate::context::{self, OurContext};
 use crate::log::{self, LogFlags};
 use crate::out::print_bytes;
 use crate::value;
@@ -12,6 +13,7 @@ use plexus_cli::text::Screen;
 use plexus_lab::{ExecTarget, LabError, LabName, Layout, NodeName, Part, PodRequest};
 use progress::{Progress, Waiting};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -246,7 +248,21 @@ fn logs(lab: &Layout, flags: &LogsFlags) -> anyhow::Result<()> {
     written.map(drop)
 }
 
+/// The context of a lab's API.
+fn context_of(lab: &Layout, kubeconfig: Option<&Path>) -> anyhow::Result<OurContext> {
+    Ok(OurContext {
+        name: format!("plexus-lab-{}", lab.name()),
+        server: lab.dir().join("server"),
+        note: lab.dir().join("context"),
+        place: context::place(kubeconfig)?,
+    })
+}
+
 fn down(lab: &Layout) -> anyhow::Result<()> {
+    // First what leads users to it: nobody is sent to a server that is being removed.
+    if rustix::process::geteuid().is_root() {
+        context_of(lab, None)?.remove()?;
+    }
     let name = format!("lab {}", lab.name());
     let progress = Progress::new(Instant::now());
     let there = plexus_lab::down(lab, &mut |step| progress.print_removal(&name, step))?;
@@ -401,7 +417,10 @@ mod tests {
         let error = parse("cut 1").unwrap_err().to_string();
         assert!(error.contains("n1 to n200"), "{error}");
         let error = parse("kill n201").unwrap_err().to_string();
-        assert!(error.contains("write server, controller, or a node"), "{error}");
+        assert!(
+            error.contains("write server, controller, or a node"),
+            "{error}"
+        );
         assert!(parse("up --nodes 201").is_err());
     }
 

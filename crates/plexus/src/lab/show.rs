@@ -28,7 +28,10 @@ pub(super) fn labs(labs: &[LabSummary]) -> Table {
         };
         table.row(vec![
             lab.lab.as_str().into(),
-            lab.nodes.map(|nodes| nodes.to_string()).unwrap_or_default().into(),
+            lab.nodes
+                .map(|nodes| nodes.to_string())
+                .unwrap_or_default()
+                .into(),
             keeper,
             lab.directory.display().to_string().into(),
         ]);

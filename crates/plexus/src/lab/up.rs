@@ -30,6 +30,9 @@ pub(super) struct Flags {
     /// Seconds that a Node must have been gone before its blocks return, from 1 to 3600; default 10.
     #[arg(long, value_parser = value::number::<1, 3600>)]
     node_grace: Option<u16>,
+    /// The kubeconfig that gets the context `plexus-lab-NAME`; default: that of KUBECONFIG, else ~/.kube/config.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
     /// The plexus-cni that nodes get; default: the one beside this program.
     #[arg(long, env = "PLEXUS_CNI_BIN")]
     shim: Option<PathBuf>,
@@ -55,6 +58,11 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
     });
     progress.end();
     let spec = spec?;
+    let said = super::context_of(lab, flags.kubeconfig.as_deref())?.put(&lab.kubeconfig())?;
+    let said = match said {
+        Some(said) => format!("{said}\n"),
+        None => format!("  export KUBECONFIG={}\n", lab.kubeconfig().display()),
+    };
     let more = match flags.nodes.map(usize::from) {
         Some(wanted) if wanted < spec.nodes.len() => {
             "; it has had more nodes before: `plexus lab remove-node` takes one away"
@@ -67,13 +75,12 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
     };
     show::print(&format!(
         "lab {} is up: {} nodes with eth0 and {} further NICs ({:.1} s){more}\n\
-         \n{which}  export KUBECONFIG={}\n  plexus lab run web --node n1\n  plexus lab exec web -- ip addr\n  \
+         {said}\n{which}  plexus lab run web --node n1\n  plexus lab exec web -- ip addr\n  \
          plexus lab status\n  plexus lab down\n",
         lab.name(),
         spec.nodes.len(),
         spec.nics,
         start.elapsed().as_secs_f64(),
-        lab.kubeconfig().display(),
     ))
 }
 

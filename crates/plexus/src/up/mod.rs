@@ -1,13 +1,12 @@
 //! `plexus up`: the embedded API, the controller and the agent in one process, for one machine.
 //!
 //! ```text
-//!   signals blocked ─► lock ─► API ─► kubeconfig ─► controller ─► agent … SIGTERM
+//!   signals blocked ─► lock ─► API ─► context ─► controller ─► agent … SIGTERM
 //!                                  agent drains ─► controller stops ─► API stops
 //! ```
 
 mod detach;
 mod host;
-mod kubeconfig;
 mod lock;
 mod netns_lock;
 mod parts;
@@ -16,13 +15,13 @@ mod rotated_log;
 mod stored_name;
 mod unit;
 
-pub(crate) use kubeconfig::is_ours;
 pub(crate) use lock::Lock;
 pub(crate) use netns_lock::NetnsLock;
 pub(crate) use parts::{Machine, agent};
 pub(crate) use paths::{PathFlags, Paths};
 pub(crate) use rotated_log::previous as previous_log;
 
+use crate::context;
 use crate::log::{self, LogFlags};
 use crate::out::{need_root, print};
 use crate::server::{self, LISTEN, ServerOptions};
@@ -30,10 +29,10 @@ use crate::value;
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
-use kubeconfig::publish;
 use parts::Controller;
 use plexus_kernel::Signals;
 use rotated_log::RotatedLog;
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -118,7 +117,13 @@ pub(crate) fn run(flags: Flags) -> anyhow::Result<()> {
         pods_wait: false,
     })
     .map_err(|error| at_another_place(error, flags.listen))?;
-    publish(server.kubeconfig(), &paths.kubeconfig)?;
+    match paths.context().put(server.kubeconfig())? {
+        Some(said) => tracing::info!("{said}"),
+        None => tracing::warn!(
+            kubeconfig = %server.kubeconfig().display(),
+            "no context is put into a kubeconfig: HOME is not set; name a file with --kubeconfig, or use the server's own"
+        ),
+    }
     // Before anything is the Node's.
     stored_name::store(&paths.node(), &machine.node)?;
     let controller = Controller::start(&machine, &paths.api_socket)?;
@@ -175,7 +180,17 @@ fn print_unit() -> anyhow::Result<()> {
     let program = std::env::current_exe().context("cannot find our own program")?;
     let arguments = std::env::args_os().skip(2);
     let arguments = arguments.filter(|word| word != "--print-unit" && word != "--detach");
-    let arguments = unit::absolute(arguments, &path_flags())?;
+    let mut arguments = unit::absolute(arguments, &path_flags())?;
+    // systemd sets no HOME: the kubeconfig is that of whoever printed it.
+    let is_kubeconfig = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word == "--kubeconfig" || word.starts_with("--kubeconfig=")
+    };
+    if !arguments.iter().any(is_kubeconfig)
+        && let Some(place) = context::place(None)?
+    {
+        arguments.extend(["--kubeconfig".into(), place.into_os_string()]);
+    }
     print(&unit::text(&program, &arguments))
 }
 
@@ -191,11 +206,22 @@ fn path_flags() -> Vec<String> {
 }
 
 fn print_next_steps(paths: &Paths, process: u32) -> anyhow::Result<()> {
-    let (kubeconfig, log) = (paths.kubeconfig.display(), paths.log());
+    let log = paths.log();
+    let context = paths.context();
+    let export = match &context.place {
+        Some(_) => String::new(),
+        None => format!(
+            "  export KUBECONFIG={}\n",
+            paths.server_dir.join("kubeconfig").display()
+        ),
+    };
+    let place = match &context.place {
+        Some(place) => format!("; context {} in {}", context.name, place.display()),
+        None => String::new(),
+    };
     print(&format!(
-        "plexus runs (process {process}); it logs to {}\n\n  \
-         export KUBECONFIG={kubeconfig}\n  \
-         plexus get networks            # or kubectl\n  \
+        "plexus runs (process {process}); it logs to {}{place}\n\n\
+         {export}  plexus get networks            # or kubectl\n  \
          podman run --network NAME …    # a Network of the namespace default, by its name\n  \
          plexus down                    # removes everything again\n",
         log.display()

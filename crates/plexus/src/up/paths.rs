@@ -1,7 +1,11 @@
 //! Where everything of `plexus up` is. One list for `up`, which makes it, and `down`, which removes it.
 
+use crate::context::{self, OurContext};
 use clap::Args;
 use std::path::{Path, PathBuf};
+
+/// What the context of its API is called.
+const CONTEXT: &str = "plexus";
 
 /// The flags about it.
 #[derive(Debug, Clone, Args)]
@@ -29,7 +33,7 @@ pub(crate) struct PathFlags {
     /// Directory in which runtimes look for CNI configurations; usually /etc/cni/net.d.
     #[arg(long)]
     cni_conf_dir: Option<PathBuf>,
-    /// File for kubectl and `plexus get`; usually /etc/plexus/kubeconfig.
+    /// The kubeconfig that gets the context `plexus`; usually that of KUBECONFIG, else ~/.kube/config.
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
 }
@@ -43,7 +47,8 @@ pub(crate) struct Paths {
     pub(crate) server_dir: PathBuf,
     pub(crate) cni_bin_dir: PathBuf,
     pub(crate) cni_conf_dir: PathBuf,
-    pub(crate) kubeconfig: PathBuf,
+    /// None if nobody named it, and there is no home to look in.
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 impl PathFlags {
@@ -68,7 +73,7 @@ impl PathFlags {
             server_dir,
             cni_bin_dir: path_of(&self.cni_bin_dir, "opt/cni/bin")?,
             cni_conf_dir: path_of(&self.cni_conf_dir, "etc/cni/net.d")?,
-            kubeconfig: path_of(&self.kubeconfig, "etc/plexus/kubeconfig")?,
+            kubeconfig: context::place(self.kubeconfig.as_deref())?,
         })
     }
 }
@@ -84,15 +89,25 @@ impl Paths {
         self.state_dir.join("node")
     }
 
+    /// The context of its API.
+    pub(crate) fn context(&self) -> OurContext {
+        OurContext {
+            name: CONTEXT.to_owned(),
+            server: self.server_dir.clone(),
+            note: self.state_dir.join("context"),
+            place: self.kubeconfig.clone(),
+        }
+    }
+
     /// What it said, if it runs in the background.
     pub(crate) fn log(&self) -> PathBuf {
         self.state_dir.join("up.log")
     }
 
     /// Directories that are nobody else's, deepest first: removed when they are empty. One that merely has
-    /// a socket or the kubeconfig in it, at a place that was given, may be anybody's.
+    /// a socket in it, at a place that was given, may be anybody's.
     pub(crate) fn own_directories(&self) -> Vec<&Path> {
-        let parents = [&self.socket, &self.api_socket, &self.kubeconfig];
+        let parents = [&self.socket, &self.api_socket];
         let parents = parents.iter().filter_map(|path| path.parent());
         let parents = parents.filter(|parent| parent.ends_with("plexus"));
         let mut all: Vec<&Path> = parents.chain([self.state_dir.as_path()]).collect();
@@ -126,7 +141,6 @@ mod tests {
         assert_eq!(usual.state_dir, Path::new("/var/lib/plexus"));
         assert_eq!(usual.cni_bin_dir, Path::new("/opt/cni/bin"));
         assert_eq!(usual.cni_conf_dir, Path::new("/etc/cni/net.d"));
-        assert_eq!(usual.kubeconfig, Path::new("/etc/plexus/kubeconfig"));
         assert_eq!(usual.socket, Path::new(plexus_cni::shim::DEFAULT_SOCKET));
     }
 
@@ -145,12 +159,12 @@ mod tests {
         let paths = paths("--root /x");
         let own = paths.own_directories();
         let own: Vec<_> = own.iter().map(|path| path.to_str().unwrap()).collect();
-        assert_eq!(own, ["/x/var/lib/plexus", "/x/run/plexus", "/x/etc/plexus"]);
+        assert_eq!(own, ["/x/var/lib/plexus", "/x/run/plexus"]);
     }
 
     #[test]
     fn a_directory_that_only_has_a_socket_of_ours_is_not_ours() {
-        let paths = paths("--root /x --socket /mnt/agent.sock --kubeconfig /mnt/kubeconfig");
+        let paths = paths("--root /x --socket /mnt/agent.sock");
         assert!(!paths.own_directories().contains(&Path::new("/mnt")));
     }
 }

@@ -26,7 +26,14 @@ pub(crate) struct Flags {
     #[arg(long)]
     force_conflicts: bool,
     /// Change nothing: `client` says what is there already, `server` lets the server check everything.
-    #[arg(long, value_enum, value_name = "MODE", require_equals = true, default_value_t, hide_default_value = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        require_equals = true,
+        default_value_t,
+        hide_default_value = true
+    )]
     dry_run: DryRun,
     /// Send also what this program thinks is wrong.
     #[arg(long)]

@@ -56,7 +56,14 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "JSON")]
     config: Option<String>,
     /// Make nothing: `client` asks no server, `server` lets it check everything. `-o yaml` shows the object.
-    #[arg(long, value_enum, value_name = "MODE", require_equals = true, default_value_t, hide_default_value = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        require_equals = true,
+        default_value_t,
+        hide_default_value = true
+    )]
     dry_run: DryRun,
     /// The object in that form.
     #[arg(short, long, value_enum)]

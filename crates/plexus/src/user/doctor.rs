@@ -105,7 +105,7 @@ fn fetch_api_facts(flags: &Flags) -> Option<ApiFacts> {
     };
     let session = match flags.server.chosen() {
         Ok(chosen) => {
-            facts.server = chosen.to_string();
+            facts.server = format!("the server of {chosen}");
             flags.server.session()
         }
         Err(error) => match error.downcast_ref() {
@@ -115,9 +115,15 @@ fn fetch_api_facts(flags: &Flags) -> Option<ApiFacts> {
     };
     match session {
         Ok(session) => ask(&session, &mut facts),
+        Err(error) if is_unnamed(&error) => return None,
         Err(error) => facts.version = Err(crate::chain(&error)),
     }
     Some(facts)
+}
+
+/// Whether there are contexts, and none of them is current.
+fn is_unnamed(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ClientError::NoContext { name, .. }) if name.is_empty())
 }
 
 fn ask(session: &Session, facts: &mut ApiFacts) {

@@ -1,6 +1,6 @@
 //! The flags about the API server and the namespace, and the session that they choose.
 
-use crate::{paths, value};
+use crate::value;
 use clap::Args;
 use plexus_cli::client::{ChosenServer, Need, ServerSources, Session, choose};
 use plexus_cli::snapshot::{CLUSTER_NAME, Snapshot};
@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "API server")]
 pub(crate) struct ServerFlags {
-    /// The kubeconfig; default: KUBECONFIG, the lab that PLEXUS_LAB names, that of `plexus up` or of the only lab here, ~/.kube/config.
+    /// The kubeconfig; default: KUBECONFIG, else ~/.kube/config. `plexus up` and `plexus lab up` put a context there.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Unix socket of an embedded API instead; root needs no credentials there.
@@ -45,26 +45,26 @@ pub(crate) struct ScopedFlags {
 }
 
 impl ServerFlags {
-    /// The kubeconfig that counts.
+    /// Where the server that counts is named.
     pub(crate) fn chosen(&self) -> anyhow::Result<ChosenServer> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let sources = ServerSources {
             socket: self.api_socket.clone(),
             flag: self.kubeconfig.clone(),
             variable: std::env::var_os("KUBECONFIG"),
-            up: paths::UP_KUBECONFIG.into(),
-            up_socket: paths::UP_SOCKET.into(),
-            labs: paths::LABS.into(),
-            lab: std::env::var_os("PLEXUS_LAB"),
             home: home.map(|home| home.join(".kube/config")),
             in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
         };
         Ok(choose(&sources)?)
     }
 
-    /// A session with it.
+    /// A session with it. A server that is not of `plexus up` or of a lab is named before it is asked.
     pub(crate) fn session(&self) -> anyhow::Result<Session> {
-        Ok(Session::open(&self.chosen()?, self.context.as_deref())?)
+        let session = Session::open(&self.chosen()?, self.context.as_deref())?;
+        if let Some(foreign) = &session.foreign {
+            eprintln!("{foreign}");
+        }
+        Ok(session)
     }
 
     /// The namespace that counts.

@@ -1,8 +1,8 @@
 //! `plexus get -w`: the list, then a row for each object that changes, until whoever reads has seen enough.
 
+use super::Output;
 use super::get::{Flags, beside};
 use super::server::{print_unknown, snapshot};
-use super::Output;
 use crate::out::print_to_reader;
 use anyhow::bail;
 use plexus_cli::client::Session;
@@ -16,7 +16,11 @@ use std::process::ExitCode;
 
 pub(super) fn run(flags: &Flags, kinds: &[Kind], session: &Session) -> anyhow::Result<ExitCode> {
     let [kind] = kinds else {
-        bail!("--watch follows one kind: {} are {}", flags.kinds, kinds.len());
+        bail!(
+            "--watch follows one kind: {} are {}",
+            flags.kinds,
+            kinds.len()
+        );
     };
     let namespace = flags.scope.server.namespace(session);
     let elsewhere = flags.name.iter().any(|name| name.contains('/'));

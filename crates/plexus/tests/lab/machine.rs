@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -39,6 +39,11 @@ impl Lab {
         lab
     }
 
+    /// The kubeconfig that gets the lab's context: never that of whoever runs the test.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        std::env::temp_dir().join(format!("plexus-lab-kubeconfig-{}", self.name))
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -57,7 +62,7 @@ impl Lab {
             .args(words)
             .env("PLEXUS_LAB", &self.name)
             .env("PLEXUS_CNI_BIN", bin(SHIM))
-            .env("KUBECONFIG", self.file("kubeconfig"))
+            .env("KUBECONFIG", self.kubeconfig())
             .stdin(Stdio::null());
         command
     }
@@ -208,10 +213,17 @@ impl Lab {
         let namespaces = String::from_utf8_lossy(&namespaces.stdout).into_owned();
         let namespaces = namespaces.lines().map(|line| format!("namespace {line}"));
         let all: Vec<String> = mounts.chain(namespaces).chain(processes()).collect();
+        // The keeper has it in its environment.
+        let kubeconfig = self.kubeconfig().display().to_string();
+        let words = [names, dir, kubeconfig];
         let of_ours = all
             .into_iter()
-            .filter(|line| line.contains(&names) || line.contains(&dir));
-        let files = [self.file(""), format!("/run/plexus/lab/{}.lock", self.name)];
+            .filter(|line| words.iter().any(|word| line.contains(word)));
+        let files = [
+            self.file(""),
+            format!("/run/plexus/lab/{}.lock", self.name),
+            self.kubeconfig().display().to_string(),
+        ];
         let files = files.into_iter().filter(|path| fs::exists(path).unwrap());
         let plugins = Command::new("find").arg("/var/lib/cni").output().unwrap();
         let plugins = String::from_utf8_lossy(&plugins.stdout).into_owned();

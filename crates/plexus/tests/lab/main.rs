@@ -8,6 +8,7 @@
     reason = "everything here is part of a test"
 )]
 
+mod contexts;
 mod documents;
 mod killed;
 mod left;

@@ -68,7 +68,7 @@ impl Need {
 const CLASSES: &str = "deviceclasses";
 /// The objects of a kind, or of some.
 #[derive(Default)]
-struct Listed {
+pub(super) struct Listed {
     found: Vec<Value>,
     /// Why there may be more that we are not shown; empty: there are no more.
     hidden: String,
@@ -86,9 +86,37 @@ impl Listed {
 }
 
 /// The labels of our own agents.
-const AGENTS: &str = "app.kubernetes.io/name=plexus,app.kubernetes.io/component=agent";
+pub(super) const AGENTS: &str = "app.kubernetes.io/name=plexus,app.kubernetes.io/component=agent";
 /// The name of the controllers' Lease.
-const LEASE: &str = "metadata.name=plexus-controller";
+pub(super) const LEASE: &str = "metadata.name=plexus-controller";
+
+impl Snapshot {
+    /// Takes what a server has said of a list. What it does not have, or does not show, is noted.
+    pub(super) fn take(
+        &mut self,
+        need: Need,
+        list: Result<Listed, ClientError>,
+    ) -> Result<(), ClientError> {
+        match list {
+            Ok(Listed {
+                found,
+                hidden,
+                known_in,
+            }) => {
+                if !hidden.is_empty() {
+                    self.unknown.insert(word(need), hidden);
+                    self.known_in.extend(known_in.map(|one| (word(need), one)));
+                }
+                list_of(self, need).extend(found);
+            }
+            Err(error) if error.is_missing() || error.is_forbidden() => {
+                self.unknown.insert(word(need), error.to_string());
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
 
 impl Session {
     /// The objects of a kind: in a namespace, or everywhere; with those labels, if some are given.
@@ -115,31 +143,12 @@ impl Session {
         };
         let lists = needs.iter().map(|need| self.needed(*need, namespace));
         for (need, list) in needs.iter().zip(self.wait(join_all(lists))) {
-            let found = match list {
-                Ok(Listed { found, hidden, .. }) if hidden.is_empty() => found,
-                Ok(Listed {
-                    found,
-                    hidden,
-                    known_in,
-                }) => {
-                    snapshot.unknown.insert(word(*need), hidden);
-                    snapshot
-                        .known_in
-                        .extend(known_in.map(|one| (word(*need), one)));
-                    found
-                }
-                Err(error) if error.is_missing() || error.is_forbidden() => {
-                    snapshot.unknown.insert(word(*need), error.to_string());
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            list_of(&mut snapshot, *need).extend(found);
+            snapshot.take(*need, list)?;
         }
         Ok(snapshot)
     }
 
-    async fn needed(
+    pub(super) async fn needed(
         &self,
         need: Need,
         namespace_asked: Option<&str>,
@@ -184,7 +193,10 @@ impl Session {
                 (Err(error), _) => return Err(error),
             };
         let found = match kind.kind {
-            "Namespace" => self.one(kind, namespace_asked).await.map(|one| vec![one]),
+            "Namespace" => {
+                let found = self.one(kind, namespace_asked).await;
+                found.ok().flatten().map(|one| vec![one])
+            }
             _ if kind.namespaced => self
                 .listed(kind, Some(namespace_asked), None, None)
                 .await
@@ -204,10 +216,11 @@ impl Session {
         }
     }
 
-    /// An object that is in no namespace, if we may see it.
-    async fn one(&self, kind: &Kind, named: &str) -> Option<Value> {
-        let found = self.api(kind, None).get(named).await.ok()?;
-        Some(whole(found, kind))
+    /// An object that is in no namespace, if it is there.
+    pub(super) async fn one(&self, kind: &Kind, named: &str) -> Result<Option<Value>, ClientError> {
+        let found = self.api(kind, None).get_opt(named).await;
+        let found = found.map_err(|error| self.failed(format!("get {}", kind.plural), error))?;
+        Ok(found.map(|found| whole(found, kind)))
     }
 
     /// Kinds that a server need not have at all.
@@ -263,7 +276,7 @@ impl Session {
         }
     }
 
-    async fn listed(
+    pub(super) async fn listed(
         &self,
         kind: &Kind,
         namespace: Option<&str>,
@@ -334,14 +347,14 @@ fn has_expired(params: &ListParams, error: &kube::Error) -> bool {
         && matches!(error, kube::Error::Api(status) if status.code == 410)
 }
 
-fn kind(word: &str) -> Option<Kind> {
+pub(super) fn kind(word: &str) -> Option<Kind> {
     kinds::find(word).ok()
 }
 
-const EVENTS: Kind = kinds::plain("", "v1", "Event", "events", true);
-const LEASES: Kind = kinds::plain("coordination.k8s.io", "v1", "Lease", "leases", true);
+pub(super) const EVENTS: Kind = kinds::plain("", "v1", "Event", "events", true);
+pub(super) const LEASES: Kind = kinds::plain("coordination.k8s.io", "v1", "Lease", "leases", true);
 
-fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
+pub(super) fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
     match need {
         Need::Pods | Need::Agents => &mut snapshot.pods,
         Need::Networks => &mut snapshot.networks,
@@ -358,7 +371,7 @@ fn list_of(snapshot: &mut Snapshot, need: Need) -> &mut Vec<Value> {
 }
 
 /// How a list is called in [`Snapshot::unknown`].
-fn word(need: Need) -> &'static str {
+pub(super) fn word(need: Need) -> &'static str {
     match need {
         Need::Pods => "pods",
         Need::Agents => "agents",
@@ -391,4 +404,4 @@ pub(super) fn whole(object: DynamicObject, kind: &Kind) -> Value {
 
 #[cfg(test)]
 #[path = "fetch_tests.rs"]
-mod tests;
+pub(super) mod tests;

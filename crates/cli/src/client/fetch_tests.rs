@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 
 /// A server that answers each request, by its path and query, once per connection.
-fn serve(
+pub(in crate::client) fn serve(
     socket: &std::path::Path,
     mut answer: impl FnMut(&str) -> (u16, Value) + Send + 'static,
 ) {
@@ -32,7 +32,7 @@ fn serve(
     });
 }
 
-fn refused(code: u16, reason: &str, message: &str) -> (u16, Value) {
+pub(in crate::client) fn refused(code: u16, reason: &str, message: &str) -> (u16, Value) {
     (
         code,
         json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}),
@@ -84,7 +84,7 @@ fn who_may_see_one_namespace_sees_that() {
     assert!(nobody.hidden("attachments", Some("team-a")).is_some());
 }
 
-fn socket(name: &str) -> std::path::PathBuf {
+pub(in crate::client) fn socket(name: &str) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("px-{name}-{}", std::process::id()))
 }
 

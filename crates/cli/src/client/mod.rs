@@ -5,6 +5,7 @@ mod error;
 mod fetch;
 mod find;
 mod follow;
+mod pod;
 mod session;
 mod write;
 

@@ -1,11 +1,11 @@
 //! `plexus describe`.
 
-use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
+use super::server::{ClusterFlags, ServerFlags, around, print_unknown};
 use super::{Structured, code, print, structured};
 use crate::value::KindWords;
 use anyhow::{anyhow, bail};
 use clap::Args;
-use plexus_cli::client::{Need, Session};
+use plexus_cli::client::Session;
 use plexus_cli::describe::{Description, describe_holder, describe_network, describe_pod};
 use plexus_cli::holder::Holder;
 use plexus_cli::kinds::{self, Kind};
@@ -47,11 +47,12 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     };
     let (mut found, mut failed, mut worlds) = (Vec::new(), Vec::new(), Vec::new());
     for named in &flags.name {
-        let described = fetch(flags, &session, named).and_then(|(namespaced_name, snapshot)| {
-            let described = described(&kind, &snapshot, &namespaced_name, screen);
-            worlds.push(snapshot);
-            described
-        });
+        let described =
+            fetch(flags, &kind, &session, named).and_then(|(namespaced_name, snapshot)| {
+                let described = described(&kind, &snapshot, &namespaced_name, screen);
+                worlds.push(snapshot);
+                described
+            });
         match described {
             Ok(described) => found.push(described),
             Err(error) => failed.push(error),
@@ -75,12 +76,12 @@ pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
 /// Where an object is by its name, and what there is around it.
 fn fetch(
     flags: &Flags,
+    kind: &Kind,
     session: &Session,
     named: &str,
 ) -> anyhow::Result<((String, String), Snapshot)> {
     let namespaced_name = flags.server.namespace_and_name(session, named)?;
-    let mut snapshot = snapshot(session, &Need::ALL, Some(&namespaced_name.0))?;
-    snapshot.cluster_name = Some(flags.cluster.cluster_name.clone());
+    let snapshot = around(session, kind, &namespaced_name, &flags.cluster)?;
     Ok((namespaced_name, snapshot))
 }
 

@@ -1,11 +1,10 @@
 //! `plexus diagnose`.
 
-use super::server::{ClusterFlags, ServerFlags, print_unknown, snapshot};
+use super::server::{ClusterFlags, ServerFlags, around, print_unknown};
 use super::{Structured, print, structured};
 use crate::value::KindWords;
 use anyhow::{anyhow, bail};
 use clap::Args;
-use plexus_cli::client::Need;
 use plexus_cli::diagnose::{
     Diagnosis, diagnose_holder, diagnose_later, diagnose_nad, diagnose_network, diagnose_pod,
 };
@@ -35,9 +34,9 @@ pub(crate) struct Flags {
 pub(super) fn run(flags: &Flags) -> anyhow::Result<ExitCode> {
     let kind = kinds::find(&flags.kind).map_err(anyhow::Error::msg)?;
     let session = flags.server.session()?;
-    let (namespace, name) = flags.server.namespace_and_name(&session, &flags.name)?;
-    let mut snapshot = snapshot(&session, &Need::ALL, Some(&namespace))?;
-    snapshot.cluster_name = Some(flags.cluster.cluster_name.clone());
+    let namespaced_name = flags.server.namespace_and_name(&session, &flags.name)?;
+    let snapshot = around(&session, &kind, &namespaced_name, &flags.cluster)?;
+    let (namespace, name) = namespaced_name;
     print_unknown([&snapshot]);
     let diagnosed = diagnosed(&kind, &snapshot, &namespace, &name)?;
     let text = || diagnosed.render(Screen::stdout());

@@ -3,6 +3,7 @@
 use crate::value;
 use clap::Args;
 use plexus_cli::client::{ChosenServer, Need, ServerSources, Session, choose};
+use plexus_cli::kinds::Kind;
 use plexus_cli::snapshot::{CLUSTER_NAME, Snapshot};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -109,6 +110,22 @@ pub(crate) fn snapshot(
     namespace: Option<&str>,
 ) -> anyhow::Result<Snapshot> {
     Ok(session.snapshot(needs, namespace, now())?)
+}
+
+/// What there is around one object: of a pod what it refers to, of others the cluster.
+pub(crate) fn around(
+    session: &Session,
+    kind: &Kind,
+    (namespace, name): &(String, String),
+    cluster: &ClusterFlags,
+) -> anyhow::Result<Snapshot> {
+    let cluster_name = &cluster.cluster_name;
+    if kind.kind == "Pod" {
+        return Ok(session.snapshot_of_pod(namespace, name, cluster_name, now())?);
+    }
+    let mut snapshot = snapshot(session, &Need::ALL, Some(namespace))?;
+    snapshot.cluster_name = Some(cluster_name.clone());
+    Ok(snapshot)
 }
 
 /// Prints once what could not be read.

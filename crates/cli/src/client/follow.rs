@@ -44,7 +44,7 @@ impl Session {
         let stream = Watches::default().watch(self.api(kind, namespace), select);
         Followed {
             session: self,
-            kind: kind.clone(),
+            kind: *kind,
             stream: stream.boxed(),
             known: Known::default(),
             away: None,
@@ -57,7 +57,7 @@ impl Followed<'_> {
     ///
     /// # Errors
     /// The server cannot be asked at first, or is away for a minute.
-    pub fn next(&mut self) -> Result<Vec<Value>, ClientError> {
+    pub fn next_changes(&mut self) -> Result<Vec<Value>, ClientError> {
         let session = self.session;
         session.wait(async {
             loop {

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Whoever changes a kubeconfig has it for milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// A lock of that age was left by a program that was killed, or by a power cut, whoever that was.
+const STALE_AGE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a kubeconfig says; an empty one says nothing.
@@ -62,9 +64,15 @@ impl Locked {
         let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match OpenOptions::new().write(true).create_new(true).open(&lock) {
-                Ok(_) => break,
+                Ok(mut file) => {
+                    let _ = write!(file, "{}", std::process::id());
+                    break;
+                }
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(failed("lock", path)(error));
+                }
+                Err(_) if is_stale(&lock) => {
+                    let _ = fs::remove_file(&lock);
                 }
                 Err(_) if Instant::now() > until => {
                     return Err(ContextError::Locked {
@@ -109,7 +117,8 @@ impl Locked {
             source,
         })?;
         let mut beside = self.path.as_os_str().to_owned();
-        beside.push(format!(".{}.new", std::process::id()));
+        // One name for all: what a program that was killed has left is written over.
+        beside.push(".plexus-new");
         let beside = PathBuf::from(beside);
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new()
@@ -140,6 +149,16 @@ impl Locked {
     pub(super) fn remove(&self) -> Result<(), ContextError> {
         fs::remove_file(&self.path).map_err(failed("remove", &self.path))
     }
+}
+
+/// Whether nobody has a lock any more: one of ours has the number of its process in it.
+fn is_stale(lock: &Path) -> bool {
+    let holder = fs::read_to_string(lock).unwrap_or_default();
+    if holder.parse::<u32>().is_ok() {
+        return !Path::new("/proc").join(holder).exists();
+    }
+    let modified = fs::metadata(lock).and_then(|file| file.modified());
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE_AGE))
 }
 
 impl Drop for Locked {

@@ -186,6 +186,24 @@ fn a_file_of_ours_alone_is_made_and_goes_again() {
 }
 
 #[test]
+fn a_lock_that_was_left_is_no_hindrance() {
+    let dir = Dir::new("left");
+    let (own, _) = dir.server("a", "a");
+    let file = dir.0.join("config");
+    let lock = fs::File::create(dir.0.join("config.lock")).unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    lock.set_modified(std::time::SystemTime::now() - hour)
+        .unwrap();
+    assert_eq!(put(&file, "plexus", &own).unwrap(), Put::Current);
+    assert!(!dir.0.join("config.lock").exists());
+    // One of ours that was killed: no process has that number.
+    fs::write(dir.0.join("config.lock"), "4294967294").unwrap();
+    let begin = std::time::Instant::now();
+    assert_eq!(put(&file, "plexus", &own).unwrap(), Put::Current);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(5));
+}
+
+#[test]
 fn many_at_once_all_come_in() {
     let dir = Dir::new("many");
     let file = dir.0.join("config");

@@ -38,7 +38,7 @@ pub(super) fn run(flags: &Flags, kinds: &[Kind], session: &Session) -> anyhow::R
     };
     let inside = (!all).then_some(namespace.as_str());
     let mut followed = session.follow(kind, within, flags.selector.as_deref());
-    let first = followed.next()?;
+    let first = followed.next_changes()?;
     let mut told = chosen(kind, &first, inside, &flags.name).map_err(anyhow::Error::msg)?;
     if told.is_empty() {
         eprint!("{}", none(kind, within));
@@ -53,7 +53,7 @@ pub(super) fn run(flags: &Flags, kinds: &[Kind], session: &Session) -> anyhow::R
         if !told.is_empty() && !print_to_reader(&rows.text(&told, beside)?)? {
             return Ok(ExitCode::SUCCESS);
         }
-        next = followed.next()?;
+        next = followed.next_changes()?;
         // What is not named is nobody's business; that one of the names is not among these is no failure now.
         told = match flags.name.is_empty() {
             true => chosen(kind, &next, inside, &[]).map_err(anyhow::Error::msg)?,

@@ -26,7 +26,7 @@ fn config(subnets: &[&str], exclude: &[&str], gateway: &[&str]) -> PlexusIpam {
 
 fn key(network: &str) -> PoolKey {
     let network = NetworkName::new(network).unwrap();
-    PoolKey::of(&Ipam::Plexus(config(&[], &[], &[])), &network).unwrap()
+    PoolKey::of(&Ipam::Plexus(config(&[], &[], &[])), &network, false).unwrap()
 }
 
 fn get(pools: &mut Pools, config: &PlexusIpam, owner: &str) -> Result<Vec<String>, String> {

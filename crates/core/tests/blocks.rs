@@ -57,7 +57,7 @@ fn config(subnets: Vec<BlockSubnet>, blocks: &[&str]) -> Config {
 
 fn key(config: &Config) -> PoolKey {
     let network = NetworkName::new("default.blue").unwrap();
-    PoolKey::of(&Ipam::Blocks(config.ipam.clone()), &network).unwrap()
+    PoolKey::of(&Ipam::Blocks(config.ipam.clone()), &network, true).unwrap()
 }
 
 fn ask(

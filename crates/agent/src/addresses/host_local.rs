@@ -74,8 +74,12 @@ struct LockFile {
 
 type Identity = (u64, u64);
 
-pub(crate) fn directory(data_dir: &Path, network: &NetworkName) -> PathBuf {
-    data_dir.join(network.as_str())
+/// Where a network's files are. An object's directory has a name that no configuration has: the real plugin uses those too.
+pub(crate) fn directory(data_dir: &Path, network: &NetworkName, of_object: bool) -> PathBuf {
+    match of_object {
+        true => data_dir.join(format!("@{network}")),
+        false => data_dir.join(network.as_str()),
+    }
 }
 
 /// Makes the directories if need be and waits for their locks, each once, whatever names it has,

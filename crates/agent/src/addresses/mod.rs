@@ -97,9 +97,15 @@ impl Addresses {
         }
     }
 
-    /// host-local's directory of a network, as we see it.
-    pub(crate) fn directory(&self, data_dir: &Path, network: &NetworkName) -> PathBuf {
-        host_local::directory(&host_path(self.root.as_deref(), data_dir), network)
+    /// host-local's directory of a network, as we see it; of an object of the API, or of a configuration.
+    pub(crate) fn directory(
+        &self,
+        data_dir: &Path,
+        network: &NetworkName,
+        of_object: bool,
+    ) -> PathBuf {
+        let data_dir = host_path(self.root.as_deref(), data_dir);
+        host_local::directory(&data_dir, network, of_object)
     }
 
     /// Chooses addresses for all attachments, or for none. `blocks` says which blocks are this node's now.
@@ -148,7 +154,7 @@ impl Addresses {
             };
             let data_dir = seen.entry(&section.data_dir);
             let data_dir = data_dir.or_insert_with_key(|dir| host_path(self.root.as_deref(), dir));
-            Some(host_local::directory(data_dir, &one.network))
+            Some(host_local::directory(data_dir, &one.network, one.of_object))
         });
         each.collect()
     }
@@ -208,7 +214,7 @@ impl Addresses {
     pub(crate) fn usage(&self) -> Vec<(String, String, u128, u128)> {
         let pools = self.pools();
         let all = pools.pools().map(|(key, pool)| {
-            let (network, subnet) = (key.network.to_string(), pool.subnet().to_string());
+            let (network, subnet) = (key.name().to_string(), pool.subnet().to_string());
             (network, subnet, pool.used(), pool.capacity())
         });
         all.collect()
@@ -274,7 +280,7 @@ impl Reservation<'_> {
             // The plugin is executed when its turn comes.
             Some(Ipam::Executed(_)) => (Assigned::default(), None),
             Some(ipam @ Ipam::Plexus(section)) => {
-                let key = PoolKey::of(ipam, &spec.network).ok_or_else(no_pool)?;
+                let key = PoolKey::of(ipam, &spec.network, spec.of_object).ok_or_else(no_pool)?;
                 let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
                 let assigned = self
                     .addresses
@@ -286,7 +292,7 @@ impl Reservation<'_> {
                 (assigned, Some(Lease::Pool(text)))
             }
             Some(ipam @ Ipam::Blocks(section)) => {
-                let key = PoolKey::of(ipam, &spec.network).ok_or_else(no_pool)?;
+                let key = PoolKey::of(ipam, &spec.network, spec.of_object).ok_or_else(no_pool)?;
                 let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
                 let ips = &spec.native.ips;
                 let own = blocks.blocks(&section.uid);

@@ -215,7 +215,7 @@ impl MarkedLink {
         });
         let lease = pool.and_then(|key| match key.ipam.as_str() {
             "host-local" => Some(Lease::HostLocal {
-                directory: addresses.directory(key.data_dir.as_ref(), &key.network),
+                directory: addresses.directory(key.data_dir.as_ref(), &key.network, key.apart),
                 ifname: self.ifname.clone(),
             }),
             "plexus" | "blocks" => Some(Lease::Pool(key.to_string())),

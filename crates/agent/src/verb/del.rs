@@ -320,7 +320,7 @@ fn release_files(
     };
     let (container, ifname) = (call.container()?, call.ifname()?);
     let ifname = network.interface.as_ref().unwrap_or(ifname);
-    let directory = addresses.directory(data_dir, name);
+    let directory = addresses.directory(data_dir, name, false);
     let released = Locked::open_existing(&directory).and_then(|locked| match locked {
         Some(locked) => locked.release_all(container, ifname),
         None => Ok(()),

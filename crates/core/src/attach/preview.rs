@@ -37,7 +37,7 @@ pub struct Preview {
 #[derive(Debug, Clone, Default)]
 pub struct Issued {
     pools: Pools,
-    host_local: BTreeSet<(String, IpAddr)>,
+    host_local: BTreeSet<((String, bool), IpAddr)>,
 }
 
 /// The sandbox of a container whose namespace is nowhere.
@@ -101,7 +101,7 @@ fn assign(
     let Issued { pools, host_local } = issued;
     let key = ipam
         .as_ref()
-        .and_then(|ipam| PoolKey::of(ipam, &spec.network));
+        .and_then(|ipam| PoolKey::of(ipam, &spec.network, spec.of_object));
     match (ipam, key) {
         (Some(Ipam::Static(config)), _) => Ok(assigned_static(config)),
         (Some(Ipam::Plexus(config)), Some(key)) => pools.allocate(&key, config, asked, owner),
@@ -110,7 +110,7 @@ fn assign(
             pools.allocate_blocks(&key, config, &own, asked, owner)
         }
         (Some(Ipam::HostLocal(config)), _) => {
-            let network = spec.network.to_string();
+            let network = (spec.network.to_string(), spec.of_object);
             let mut ips = Vec::new();
             for set in &config.ranges {
                 let taken = |ip| host_local.contains(&(network.clone(), ip));

@@ -1,5 +1,8 @@
-//! What tells one pool from another.
+//! What tells one pool from another. A Network is called `<namespace>.<name>`, and anybody may call a configuration so:
+//! theirs are two pools. What the configuration has in memory says so in the key; host-local's directory of a
+//! configuration is where the plugin of that name has it, so that the Network's is another one.
 
+use crate::plan::{is_like_object, kept_as};
 use plexus_api::cni::Ipam;
 use plexus_types::NetworkName;
 use std::fmt;
@@ -13,28 +16,36 @@ pub struct PoolKey {
     pub data_dir: String,
     /// Network name.
     pub network: NetworkName,
+    /// It is told apart from the pool of another network of that name.
+    pub apart: bool,
 }
 
 impl PoolKey {
     /// The key of a network's IPAM section; none for `static` and for executed plugins, which have no
-    /// pool here.
-    pub fn of(ipam: &Ipam, network: &NetworkName) -> Option<Self> {
-        let data_dir = match ipam {
-            Ipam::HostLocal(host_local) => host_local.data_dir.to_string_lossy().into_owned(),
-            Ipam::Plexus(_) => String::new(),
-            Ipam::Blocks(blocks) => blocks.uid.clone(),
+    /// pool here. `of_object`: the network is an object of the API.
+    pub fn of(ipam: &Ipam, network: &NetworkName, of_object: bool) -> Option<Self> {
+        let (data_dir, apart) = match ipam {
+            Ipam::HostLocal(host_local) => {
+                let data_dir = host_local.data_dir.to_string_lossy().into_owned();
+                (data_dir, of_object)
+            }
+            Ipam::Plexus(_) => (String::new(), !of_object && is_like_object(network)),
+            Ipam::Blocks(blocks) => (blocks.uid.clone(), false),
             Ipam::Static(_) | Ipam::Executed(_) => return None,
         };
         Some(Self {
             ipam: ipam.name().to_owned(),
             data_dir,
             network: network.clone(),
+            apart,
         })
     }
 
-    /// Type and directory as one word, for the mark of a link: `plexus:`, `host-local:/var/x`.
+    /// Type and directory as one word, for the mark of a link: `plexus:`, `host-local:/var/x`; apart from another,
+    /// `plexus@:`.
     pub fn word(&self) -> String {
-        let mut word = format!("{}:", self.ipam);
+        let apart = if self.apart { "@" } else { "" };
+        let mut word = format!("{}{apart}:", self.ipam);
         for character in self.data_dir.chars() {
             if character == '%' || character.is_whitespace() || character.is_control() {
                 for byte in character.encode_utf8(&mut [0; 4]).bytes() {
@@ -45,6 +56,12 @@ impl PoolKey {
             }
         }
         word
+    }
+
+    /// The network's name for people: of two networks of one name, one's is another.
+    pub fn name(&self) -> NetworkName {
+        let is_config = self.ipam == "plexus" && self.apart;
+        kept_as(&self.network, !is_config)
     }
 
     /// Reads such a word back; none if it is not one.
@@ -58,10 +75,12 @@ impl PoolKey {
             bytes.extend_from_slice(part.get(2..)?.as_bytes());
         }
         let data_dir = String::from_utf8(bytes).ok()?;
+        let apart = ipam.strip_suffix('@');
         Some(Self {
-            ipam: ipam.to_owned(),
+            ipam: apart.unwrap_or(ipam).to_owned(),
             data_dir,
             network: network.clone(),
+            apart: apart.is_some(),
         })
     }
 }
@@ -75,6 +94,43 @@ impl fmt::Display for PoolKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plexus_api::cni::{HostLocal, PlexusIpam};
+
+    #[test]
+    fn a_configuration_and_a_network_of_one_name_have_two_pools() {
+        let network = NetworkName::new("team-a.blue").unwrap();
+        let sections = [
+            Ipam::Plexus(PlexusIpam {
+                subnets: Vec::new(),
+                exclude: Vec::new(),
+                gateway: Vec::new(),
+                routes: Vec::new(),
+            }),
+            Ipam::HostLocal(HostLocal {
+                ranges: Vec::new(),
+                routes: Vec::new(),
+                data_dir: "/var/lib/cni/networks".into(),
+                resolv_conf: None,
+            }),
+        ];
+        for ipam in sections {
+            let [object, config] = [true, false].map(|of_object| {
+                let key = PoolKey::of(&ipam, &network, of_object).unwrap();
+                // So do marks, which have the name of the network that the pod knows.
+                assert_eq!(
+                    PoolKey::from_word(&key.word(), &network).as_ref(),
+                    Some(&key)
+                );
+                key
+            });
+            assert_ne!(object, config);
+            assert_ne!(object.to_string(), config.to_string());
+            // Others of a name that no Network has are called as ever.
+            let plain = NetworkName::new("blue").unwrap();
+            let key = PoolKey::of(&ipam, &plain, false).unwrap();
+            assert!(!key.apart, "{key}");
+        }
+    }
 
     #[test]
     fn words_are_one_word_and_read_back() {
@@ -84,6 +140,7 @@ mod tests {
                 ipam: "host-local".to_owned(),
                 data_dir: data_dir.to_owned(),
                 network: network.clone(),
+                apart: data_dir.len() > 1,
             };
             let word = key.word();
             assert!(!word.contains(char::is_whitespace), "{word}");

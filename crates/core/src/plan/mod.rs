@@ -29,6 +29,7 @@ pub use error::{PlanError, PlanProblem};
 pub use facts::{Facts, FactsQuery, LinkFacts, ParentQuery, Underlay};
 pub use host_ports::host_ports;
 pub use node::node_plan;
+pub(crate) use node::{is_like_object, kept_as};
 pub use observed::{
     Observed, ObservedAddress, ObservedLink, ObservedNeighbour, ObservedRoute, ObservedRule,
 };

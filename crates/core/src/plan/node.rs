@@ -41,15 +41,19 @@ pub fn node_plan(spec: &NativeSpec, assigned: &Assigned, facts: &Facts) -> NodeP
 /// Whose it is that a network keeps on the node. A Network is called `<namespace>.<name>`, the cluster's own network may
 /// be `cluster-default`, and anybody may call a configuration so: what such a one keeps is under another name, which
 /// neither can have.
-fn kept_as(network: &NetworkName, of_object: bool) -> NetworkName {
-    let name = network.as_str();
-    if of_object || !(name.contains('.') || name == CLUSTER_DEFAULT) {
+pub(crate) fn kept_as(network: &NetworkName, of_object: bool) -> NetworkName {
+    if of_object || !is_like_object(network) {
         return network.clone();
     }
     let named = |what: &str| NetworkName::new(&format!("config..{what}"));
     let hashed = || named(&format!("{:016x}", hash64(&[network.as_str()])));
     let name = named(network.as_str()).or_else(|_| hashed());
     name.unwrap_or_else(|_| network.clone())
+}
+
+/// Whether an object of the API may have that name.
+pub(crate) fn is_like_object(network: &NetworkName) -> bool {
+    network.as_str().contains('.') || network.as_str() == CLUSTER_DEFAULT
 }
 
 impl NodePlan {

@@ -56,5 +56,5 @@ fn config(subnet: &BlockSubnet, blocks: &[IpNet], donated: &[IpNet]) -> Config {
 
 fn key(config: &Config) -> PoolKey {
     let network = NetworkName::new("default.blue").unwrap();
-    PoolKey::of(&Ipam::Blocks(config.ipam.clone()), &network).unwrap()
+    PoolKey::of(&Ipam::Blocks(config.ipam.clone()), &network, true).unwrap()
 }

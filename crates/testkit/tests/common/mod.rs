@@ -1,4 +1,5 @@
 //! What the tests of `plexus up` share: the user's commands against it, its files.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use plexus_testkit::{Node, PLEXUS, Up, bin, within};
 use serde_json::Value;

@@ -160,7 +160,7 @@ impl Fixture {
             subnets,
             routes: Vec::new(),
         });
-        let key = PoolKey::of(&config, &"a.blue".parse().unwrap()).unwrap();
+        let key = PoolKey::of(&config, &"a.blue".parse().unwrap(), true).unwrap();
         let mut pools = self.hooks.pools.lock().unwrap();
         pools
             .reserve(&key, address.parse().unwrap(), "pod")

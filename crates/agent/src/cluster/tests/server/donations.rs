@@ -74,7 +74,7 @@ impl Stage {
     fn fill(&self, n: usize) -> usize {
         let (config, own) = (self.config(), self.nodes[n].cluster.blocks(&self.uid));
         let network = "team.blue".parse().unwrap();
-        let key = PoolKey::of(&Ipam::Blocks(config.clone()), &network).unwrap();
+        let key = PoolKey::of(&Ipam::Blocks(config.clone()), &network, true).unwrap();
         let mut pools = self.nodes[n].hooks.pools.lock().unwrap();
         let mut take = |i: usize| pools.allocate_blocks(&key, &config, &own, &[], &format!("o{i}"));
         (0..200).take_while(|i| take(*i).is_ok()).count()

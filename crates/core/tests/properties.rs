@@ -256,7 +256,7 @@ fn link(index: u32, name: &str, kind: &str) -> ObservedLink {
         alias: None,
         master: None,
         parent: None,
-        parent_elsewhere: false,
+        parent_netns: None,
         promisc: false,
         altnames: Vec::new(),
         hardware: None,

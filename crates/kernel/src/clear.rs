@@ -132,7 +132,7 @@ fn remove_bridge(
     }
     let all = links(socket)?;
     let is_on_it = |one: &ObservedLink| {
-        let stacked = one.parent == Some(found.index) && !one.parent_elsewhere;
+        let stacked = one.parent == Some(found.index) && !one.is_parent_elsewhere();
         one.master == Some(found.index) || stacked
     };
     if all.iter().any(is_on_it) {

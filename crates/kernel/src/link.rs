@@ -196,7 +196,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
         alias: None,
         master: None,
         parent: None,
-        parent_elsewhere: false,
+        parent_netns: None,
         promisc: flags & libc::IFF_PROMISC as u32 != 0,
         altnames: Vec::new(),
         hardware: None,
@@ -212,7 +212,7 @@ pub(crate) fn read(payload: &[u8]) -> Option<ObservedLink> {
             libc::IFLA_IFALIAS => link.alias = Some(text(value)),
             libc::IFLA_MASTER => link.master = Some(u32_of(value)),
             libc::IFLA_LINK => link.parent = Some(u32_of(value)),
-            libc::IFLA_LINK_NETNSID => link.parent_elsewhere = true,
+            libc::IFLA_LINK_NETNSID => link.parent_netns = Some(u32_of(value) as i32),
             libc::IFLA_LINKINFO => info = value,
             libc::IFLA_PROP_LIST => {
                 let names = attributes(value).filter(|(kind, _)| *kind == libc::IFLA_ALT_IFNAME);

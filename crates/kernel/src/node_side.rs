@@ -2,6 +2,7 @@
 //! one per thread that works at the same time, so that an ADD never waits for a DEL.
 
 use crate::nft;
+use crate::nsid;
 use crate::procfs::Procfs;
 use crate::router::{RouterError, pin};
 use crate::{NetlinkError, Netns, NetnsError, Socket};
@@ -176,6 +177,12 @@ impl NodeSide {
     /// A route socket in a pod's namespace.
     pub fn socket_in(&self, pod: &Netns) -> Result<Socket, NetlinkError> {
         self.visit(pod, Socket::open)?
+    }
+
+    /// The number by which the namespace of a socket knows the node's, if it does: it tells whether the parent of a
+    /// link there is on the node. The kernel gives these numbers, and nobody can give one to two namespaces.
+    pub fn number_in(&self, pod: &mut Socket) -> Result<Option<i32>, NetlinkError> {
+        nsid::number_of(pod, &self.netns)
     }
 
     /// The cookie of a pod's namespace.

@@ -33,6 +33,13 @@ pub(crate) fn links(socket: &mut Socket) -> Result<Vec<ObservedLink>, NetlinkErr
     Ok(all)
 }
 
+/// The number that the socket's namespace has for `other`; none if it has none.
+pub(crate) fn number_of(socket: &mut Socket, other: &Netns) -> Result<Option<i32>, NetlinkError> {
+    let what = format!("find the number of namespace {}", other.path().display());
+    let request = Request::new(Message::GetNsId(message(vec![of(other)])), 0, what);
+    socket.get(&request, read)
+}
+
 fn of(netns: &Netns) -> NsidAttribute {
     // A descriptor is never negative.
     NsidAttribute::Fd(netns.as_fd().as_raw_fd() as u32)

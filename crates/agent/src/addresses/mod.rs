@@ -210,6 +210,20 @@ impl Addresses {
         }
     }
 
+    /// Frees what a call without a record holds in the pools in memory: it was reserved by the marks of links alone.
+    pub(crate) fn release_unrecorded(&self, container: &ContainerId, cni_ifname: &IfName) {
+        let owners = format!("{container}/{cni_ifname}/");
+        let mut pools = self.pools();
+        let held = pools.held();
+        let held = held.filter(|(_, _, owner)| owner.starts_with(&owners));
+        let held: Vec<_> = held
+            .map(|(key, _, owner)| (key.clone(), owner.to_owned()))
+            .collect();
+        for (key, owner) in held {
+            pools.release(&key, &owner);
+        }
+    }
+
     /// How many addresses each pool has given out, and how many it has.
     pub(crate) fn usage(&self) -> Vec<(String, String, u128, u128)> {
         let pools = self.pools();

@@ -184,7 +184,7 @@ impl Agent {
                 let why = "has the node's default route: the node would be cut off";
                 return refused(why, "name another device");
             }
-            let below = above.parent.filter(|_| !above.parent_elsewhere);
+            let below = above.parent.filter(|_| !above.is_parent_elsewhere());
             uplink = all
                 .iter()
                 .find(|other| Some(other.index) == below && other.index != above.index)
@@ -208,7 +208,7 @@ impl Agent {
     ) -> Result<Option<String>, Error> {
         let is_on_it = |other: &&ObservedLink| {
             let is_peer = other.kind == HostEnd::LINK_KIND;
-            other.parent == Some(link.index) && !other.parent_elsewhere && !is_peer
+            other.parent == Some(link.index) && !other.is_parent_elsewhere() && !is_peer
         };
         if let Some(other) = all.iter().find(is_on_it) {
             return Ok(Some(format!("the node's link {}", other.name)));

@@ -96,7 +96,7 @@ impl Agent {
         let links = self.node.with_socket(observe::links).unwrap_or_default();
         let on_parent = links
             .iter()
-            .filter(|link| link.parent == Some(parent.index) && !link.parent_elsewhere);
+            .filter(|link| link.parent == Some(parent.index) && !link.is_parent_elsewhere());
         let on_node = on_parent.filter_map(|link| {
             let text = format!("the node's own link {}", link.name);
             Some((Stacked::observed(link, &parent.name)?, text))

@@ -1,71 +1,95 @@
 //! Links that carry our mark but have no record: the journal was lost. They are taken on as they
-//! are and their addresses reserved; a DEL or GC removes them like any other.
+//! are and their addresses reserved; a DEL or GC removes them like any other. Where somebody cannot be looked at, nobody is
+//! served until he can: his addresses would be given out twice.
 
-use crate::addresses::Addresses;
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{
-    AttachmentRecord, BackendRecord, Details, Journal, JournalError, Key, NativeRecord, Record,
+    AttachmentRecord, BackendRecord, Details, Journal, JournalError, Key, Record, owner_of,
 };
+use crate::recover::marks::{MarkedLink, NodeEnds, marked_links};
 use crate::span;
 use crate::verb::del::log_warnings;
 use plexus_api::cni::Error;
 use plexus_core::attach::Lease;
-use plexus_core::attachment::{Alias, Assigned, AssignedIp, derived_mac};
+use plexus_core::attachment::Alias;
 use plexus_core::ipam::PoolKey;
-use plexus_core::plan::{
-    self, Device, HostEnd, Link, LinkKind, NodePlan, ObservedLink, ObservedRule, RULE_PRIORITY,
-    Rule, Stacked,
-};
-use plexus_kernel::observe::{self, What};
-use plexus_kernel::{Netns, NodeSide, Socket, pod, scan};
-use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName, RouterName};
+use plexus_core::plan::HostPort;
+use plexus_kernel::{Feature, nft, pod, scan};
+use plexus_types::{IfName, NetnsCookie};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What to do about somebody who cannot be looked at.
+const UNSEEN: &str = "is the agent allowed to enter every network namespace? it is tried again";
+
 impl Agent {
-    /// Looks through every namespace that can be seen.
+    /// Looks through every namespace that can be seen. What can be adopted is, whatever fails with others; then it is to
+    /// be repeated.
     pub(crate) fn adopt(&self) -> Result<(), Error> {
+        let journal = self.journal()?;
+        let ends = self.marked_ends()?;
+        let stored = self.stored()?;
+        let known: BTreeSet<NetnsCookie> = stored.iter().map(|one| one.record.cookie).collect();
         let mut found: BTreeMap<Key, Vec<MarkedLink>> = BTreeMap::new();
-        let ends = self.marked_ends();
+        let mut problems = Vec::new();
         for namespace in scan::namespaces().found {
-            let path = namespace.path.to_string_lossy();
-            let (links, rules) = marked_links(&namespace.netns);
-            for link in links {
-                if let Some((key, one)) = MarkedLink::of(link, &rules, &path, namespace.cookie)
-                    && one.alias.node == self.here
-                    && one.cookie != self.here
-                    && one.is_made_here(&ends)
-                {
-                    found.entry(key).or_default().push(one);
+            let path = namespace.path.display();
+            match self.made_in(&namespace, &ends) {
+                Ok(links) => links
+                    .into_iter()
+                    .for_each(|(key, link)| found.entry(key).or_default().push(link)),
+                Err(error) => {
+                    let error = failure::chain(&error);
+                    tracing::warn!(%path, error, "cannot look for interfaces that carry our mark");
+                    // The journal has what is in there.
+                    if !known.contains(&namespace.cookie) {
+                        problems.push(format!("namespace {path}: {error}"));
+                    }
                 }
             }
         }
-        let journal = self.journal()?;
-        for ((container, ifname), links) in found {
-            let is_known = match journal.find(&container, &ifname) {
-                Ok(stored) => stored.is_some(),
-                // Its addresses are reserved all the same, and its DEL needs no record.
-                Err(JournalError::Unreadable { .. }) => true,
-                Err(error) => return Err(error.into()),
-            };
-            let _span = span::of_container("adopt", &container, &ifname).entered();
-            if !is_known && let Err(error) = self.adopt_one(container, ifname, &links) {
-                tracing::error!(%error, "cannot adopt interfaces that carry our mark");
+        let seen: BTreeSet<Key> = found.keys().cloned().collect();
+        let mut unrecorded = Vec::new();
+        for (key, links) in found {
+            match is_recorded(&key, journal) {
+                Ok(true) => {}
+                Ok(false) => unrecorded.push((key, links)),
+                Err(error) => problems.push(error.to_string()),
             }
         }
-        self.restore_devices(journal);
-        Ok(())
+        // If two say that they have an address, then the one of which no pod can have made it up.
+        unrecorded.sort_by_key(|(_, links)| !links.iter().all(MarkedLink::has_node_end));
+        let mut ports = match unrecorded.is_empty() {
+            true => Vec::new(),
+            false => self.ports_to_pods()?,
+        };
+        for (key, links) in unrecorded {
+            let _span = span::of_container("adopt", &key.0, &key.1).entered();
+            if let Err(error) = self.adopt_one(key, links, (&ends, &mut ports), journal) {
+                tracing::error!(%error, "cannot adopt interfaces that carry our mark");
+                problems.push(error.to_string());
+            }
+        }
+        self.reserve_unseen(&ends, &seen, journal)?;
+        self.restore_devices(journal)?;
+        failure::all_of(&problems, UNSEEN)
+    }
+
+    /// All ports of the node that lead to pods, also to those that have no record.
+    fn ports_to_pods(&self) -> Result<Vec<HostPort>, Error> {
+        if !self.features.has(Feature::Masquerade) {
+            return Ok(Vec::new());
+        }
+        let ports = nft::host_ports::list(&self.node);
+        ports.map_err(|error| failure::failed(&error, "it is tried again"))
     }
 
     /// Devices that are back on the node, because their pods' namespaces died, and have no record that says how they were.
-    fn restore_devices(&self, journal: &Journal) {
-        let (links, _) = marked_links(self.node.netns());
-        let marks = links
-            .iter()
-            .filter_map(|link| Alias::parse(link.alias.as_deref()?));
+    fn restore_devices(&self, journal: &Journal) -> Result<(), Error> {
+        let links = marked_links(self.node.netns()).map_err(|error| failure::netlink(&error))?;
+        let marks = links.into_iter().map(|(_, mark)| mark);
         for mark in marks.filter(|mark| mark.moved.is_some() && mark.node == self.here) {
-            let (Ok(container), Ok(ifname)) = (mark.container.parse(), mark.cni_ifname.parse())
-            else {
+            let Some((container, ifname)) = key_of(&mark) else {
                 continue;
             };
             if !matches!(journal.find(&container, &ifname), Ok(None)) {
@@ -79,15 +103,23 @@ impl Agent {
                 tracing::error!(error = failure::chain(&error), "cannot give back a device");
             }
         }
+        Ok(())
     }
 
+    /// Addresses that could be reserved stay so, whatever fails. Takes the ports that lead to the links out of `ports`.
     fn adopt_one(
         &self,
-        container: ContainerId,
-        ifname: IfName,
-        links: &[MarkedLink],
+        (container, ifname): Key,
+        links: Vec<MarkedLink>,
+        (ends, ports): (&NodeEnds, &mut Vec<HostPort>),
+        journal: &Journal,
     ) -> Result<(), Error> {
-        let Some(first) = links.first() else {
+        let links = links.into_iter();
+        let links = links.map(|link| (link.take_ports(ports, &self.node), link));
+        let mut links: Vec<(Vec<HostPort>, MarkedLink)> = links.collect();
+        // Ports lead to the first attachment of a record.
+        links.sort_by_key(|(ports, _)| ports.is_empty());
+        let Some((_, first)) = links.first() else {
             return Ok(());
         };
         tracing::warn!(
@@ -95,17 +127,17 @@ impl Agent {
             "adopting interfaces that carry our mark but have no record"
         );
         let attachments = links.iter().enumerate();
-        let attachments = attachments.map(|(index, link)| AttachmentRecord {
+        let attachments = attachments.map(|(index, (_, link))| AttachmentRecord {
             reference: index,
             ordinal: 0,
             network: link.network.clone(),
             ifname: link.ifname.clone(),
             origin: None,
             backend: BackendRecord::Native(Box::new(
-                link.native(link.planned(&container, &self.node), &self.addresses),
+                link.native(link.planned(&container, ends, &self.node), &self.addresses),
             )),
         });
-        let record = Record {
+        let mut record = Record {
             network: first.network.clone(),
             pod_uid: None,
             boot: self.boot.clone(),
@@ -114,189 +146,85 @@ impl Agent {
             details: Details {
                 adopted: true,
                 group: first.link.group,
+                host_ports: links.iter().flat_map(|(ports, _)| ports.clone()).collect(),
                 ..Details::default()
             },
             attachments: attachments.collect(),
             container,
             ifname,
         };
-        let reserved = record
-            .pool_addresses()
-            .into_iter()
-            .try_for_each(|(pool, address, owner)| self.addresses.replay(pool, address, &owner));
-        let adopted = reserved.and_then(|()| Ok(self.journal()?.adopt(&record)?));
-        adopted.inspect_err(|_| {
-            for attachment in &record.attachments {
-                self.addresses.forget(&record, attachment);
+        self.reserve_each(&mut record);
+        Ok(journal.adopt(&record)?)
+    }
+
+    /// Reserves each address of a record by itself: one that another has is that one's, and no longer the record's.
+    fn reserve_each(&self, record: &mut Record) {
+        for attachment in &mut record.attachments {
+            let owner = owner_of(&record.container, &record.ifname, &attachment.ifname);
+            let BackendRecord::Native(native) = &mut attachment.backend else {
+                continue;
+            };
+            let native = &mut **native;
+            let Some(Lease::Pool(pool)) = &native.lease else {
+                continue;
+            };
+            native.addresses.ips.retain(|ip| {
+                let reserved = self.addresses.replay(pool, ip.address.addr(), &owner);
+                let reserved = reserved.inspect_err(
+                    |error| tracing::error!(%error, "an address is adopted with another pod"),
+                );
+                reserved.is_ok()
+            });
+        }
+    }
+
+    /// Whose namespace nobody sees, or whose link in there has another name now, lives as long as its end on the node.
+    /// There is no record of it, but nobody else may have its addresses, until a DEL comes or an agent that finds it gone.
+    fn reserve_unseen(
+        &self,
+        ends: &NodeEnds,
+        seen: &BTreeSet<Key>,
+        journal: &Journal,
+    ) -> Result<(), Error> {
+        for mark in ends.values().map(|end| &end.mark) {
+            let (Some(key), Ok(ifname), Ok(network)) = (
+                key_of(mark),
+                mark.ifname.parse::<IfName>(),
+                mark.network.parse(),
+            ) else {
+                continue;
+            };
+            let Some(pool) = PoolKey::from_word(&mark.pool, &network) else {
+                continue;
+            };
+            if seen.contains(&key) || is_recorded(&key, journal)? {
+                continue;
             }
-        })
-    }
-
-    /// The marks of the node's ends of veths, in the node's namespace and in the routers.
-    fn marked_ends(&self) -> BTreeSet<String> {
-        let marks = |netns: &Netns| {
-            let (links, _) = marked_links(netns);
-            links.into_iter().filter_map(|link| link.alias)
-        };
-        let routers = plexus_kernel::router::list(&self.options.routers()).unwrap_or_default();
-        let routers = routers
-            .iter()
-            .filter_map(|name| self.node.router(name).ok());
-        let in_routers = routers.flat_map(|netns| marks(&netns));
-        in_routers.chain(marks(self.node.netns())).collect()
-    }
-}
-
-/// A link of a pod with our mark.
-struct MarkedLink {
-    link: ObservedLink,
-    netns: String,
-    cookie: NetnsCookie,
-    network: NetworkName,
-    ifname: IfName,
-    alias: Alias,
-    rules: Vec<Rule>,
-}
-
-impl MarkedLink {
-    /// None for the node's end of a veth, and for a mark that does not read as ours.
-    fn of(
-        link: ObservedLink,
-        rules: &[ObservedRule],
-        netns: &str,
-        cookie: NetnsCookie,
-    ) -> Option<(Key, Self)> {
-        let alias = Alias::parse(link.alias.as_deref()?)?;
-        if alias.ifname != link.name {
-            return None;
-        }
-        let container = alias.container.parse().ok()?;
-        let cni_ifname = alias.cni_ifname.parse().ok()?;
-        let is_its = |rule: &&ObservedRule| {
-            let mut addresses = alias.addresses.iter();
-            rule.priority == RULE_PRIORITY && addresses.any(|net| net.addr() == rule.from.addr())
-        };
-        let rules = rules.iter().filter(is_its).map(|rule| Rule {
-            from: rule.from,
-            table: rule.table,
-            priority: rule.priority,
-        });
-        let marked = Self {
-            rules: rules.collect(),
-            netns: netns.to_owned(),
-            cookie,
-            network: alias.network.parse().ok()?,
-            ifname: alias.ifname.parse().ok()?,
-            link,
-            alias,
-        };
-        Some(((container, cni_ifname), marked))
-    }
-
-    /// Whether the node's side says the same: a pod may write what it likes on links of its own, and
-    /// must not take addresses from others by that.
-    fn is_made_here(&self, ends: &BTreeSet<String>) -> bool {
-        if self.alias.moved.is_some() {
-            // A pod can make any other link and write what it likes on it; the node must not get that.
-            return self.link.hardware.is_some();
-        }
-        if self.link.kind == HostEnd::LINK_KIND {
-            let alias = self.link.alias.as_ref();
-            return alias.is_some_and(|alias| ends.contains(alias));
-        }
-        self.link.parent_elsewhere && Stacked::observed(&self.link, &self.ifname).is_some()
-    }
-
-    fn native(&self, link: Option<Link>, addresses: &Addresses) -> NativeRecord {
-        let pool = PoolKey::from_word(&self.alias.pool, &self.network);
-        let ips = self.alias.addresses.iter().map(|address| AssignedIp {
-            address: *address,
-            gateway: None,
-        });
-        let lease = pool.and_then(|key| match key.ipam.as_str() {
-            "host-local" => Some(Lease::HostLocal {
-                directory: addresses.directory(key.data_dir.as_ref(), &key.network, key.apart),
-                ifname: self.ifname.clone(),
-            }),
-            "plexus" | "blocks" => Some(Lease::Pool(key.to_string())),
-            _ => None,
-        });
-        let provider = link.as_ref().and_then(|link| plan::provider_of(&link.kind));
-        NativeRecord {
-            provider: provider.unwrap_or("none").to_owned(),
-            addresses: Assigned {
-                ips: ips.collect(),
-                ..Assigned::default()
-            },
-            lease,
-            preparations: Vec::new(),
-            link,
-            node: NodePlan::default(),
-            outcome: None,
-        }
-    }
-
-    /// The router of its network, where there is one: an overlay's other end is in there.
-    fn router(&self, node: &NodeSide) -> Option<RouterName> {
-        let pool = PoolKey::from_word(&self.alias.pool, &self.network)?;
-        let router = RouterName::of(&pool.data_dir);
-        (pool.ipam == "blocks" && node.router(&router).is_ok()).then_some(router)
-    }
-
-    /// Enough of a plan to remove it.
-    fn planned(&self, container: &ContainerId, node: &NodeSide) -> Option<Link> {
-        let kind = match self.link.kind.as_str() {
-            _ if let Some(moved) = &self.alias.moved => {
-                LinkKind::Moved(Device::marked(&self.link, moved))
+            let _span = span::of_container("adopt", &key.0, &key.1).entered();
+            tracing::warn!(
+                "an interface has an end on the node and no record, and is not seen in its pod: its addresses stay taken"
+            );
+            let (pool, owner) = (pool.to_string(), owner_of(&key.0, &key.1, &ifname));
+            for address in &mark.addresses {
+                if let Err(error) = self.addresses.replay(&pool, address.addr(), &owner) {
+                    tracing::error!(%error, "an address is another pod's");
+                }
             }
-            HostEnd::LINK_KIND => LinkKind::Veth(HostEnd {
-                name: IfName::host_end(
-                    container.as_str(),
-                    &self.alias.cni_ifname,
-                    self.ifname.as_str(),
-                ),
-                mac: derived_mac(container.as_str(), self.cookie, &self.ifname, "host"),
-                mtu: None,
-                alias: self.link.alias.clone().unwrap_or_default(),
-                router: self.router(node),
-                bridge: None,
-                hairpin: false,
-                source_check: false,
-                settings: Vec::new(),
-                routes: Vec::new(),
-                neighbours: Vec::new(),
-            }),
-            _ => LinkKind::Stacked(Stacked::observed(&self.link, &self.ifname)?),
-        };
-        Some(Link {
-            name: self.ifname.clone(),
-            kind,
-            mac: self.link.mac,
-            mtu: None,
-            alias: self.link.alias.clone().unwrap_or_default(),
-            settings: Vec::new(),
-            addresses: self
-                .alias
-                .addresses
-                .iter()
-                .map(|net| plan::Address { net: *net })
-                .collect(),
-            neighbours: Vec::new(),
-            routes: Vec::new(),
-            rules: self.rules.clone(),
-        })
+        }
+        Ok(())
     }
 }
 
-fn marked_links(netns: &Netns) -> (Vec<ObservedLink>, Vec<ObservedRule>) {
-    let what = What {
-        rules: (true, true),
-        ..What::LINKS
-    };
-    let observed =
-        Socket::open_in(netns).and_then(|mut socket| observe::observe(&mut socket, what));
-    let mut observed = observed.unwrap_or_default();
-    let is_marked = |link: &ObservedLink| Alias::parse(link.alias.as_deref()?);
-    observed.links.retain(|link| is_marked(link).is_some());
-    (observed.links, observed.rules)
+fn is_recorded((container, ifname): &Key, journal: &Journal) -> Result<bool, Error> {
+    match journal.find(container, ifname) {
+        Ok(stored) => Ok(stored.is_some()),
+        // Its addresses are reserved all the same, and its DEL needs no record.
+        Err(JournalError::Unreadable { .. }) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The call that a marked link is of.
+fn key_of(mark: &Alias) -> Option<Key> {
+    Some((mark.container.parse().ok()?, mark.cni_ifname.parse().ok()?))
 }

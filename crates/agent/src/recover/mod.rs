@@ -2,6 +2,7 @@
 //! removals that were left, DELs that were queued.
 
 pub(crate) mod adopt;
+mod marks;
 pub(crate) mod queued;
 pub(crate) mod removals;
 pub(crate) mod replay;

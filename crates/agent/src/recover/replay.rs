@@ -9,6 +9,7 @@
 //! | done | the namespace is gone | undone: that is evidence |
 //! | done | the namespace is there | the node's side is repaired, the pod's side reported |
 //! | anything | the namespace cannot be observed | left alone: that is no evidence |
+//! | nothing | links with our mark that the node's side confirms | adopted, with their ports ([`crate::recover::adopt`]) |
 //!
 //! Nobody waits for plugins here: where undoing means to execute one, the record is marked as being
 //! removed, keeps its addresses, and the background does it ([`crate::recover::removals`]).
@@ -42,8 +43,9 @@ impl Agent {
         for stored in journal.all()? {
             self.settle_or_later(&stored, &search);
         }
-        self.restore_firewall()?;
-        self.adopt()
+        // Who has no record yet has one then: the ports that lead there stay.
+        self.adopt()?;
+        self.restore_firewall()
     }
 
     /// Ports of the node that lead to pods, exactly those of the journal, and what checks who sends.

@@ -47,7 +47,9 @@ impl Agent {
                 }
             }
             // A repeated DEL, most likely. Cheap, and harmless.
-            Ok(None) => self.remove_marked(call),
+            Ok(None) => self.remove_marked(call).inspect(|()| {
+                self.addresses.release_unrecorded(&container, &ifname);
+            }),
             Err(error) => {
                 tracing::error!(
                     error = failure::chain(&error),

@@ -122,7 +122,7 @@ impl Agent {
 
 /// Whether a link has that MAC by itself, and not from the link that it hangs off.
 fn is_hardware_of(link: &plexus_core::plan::ObservedLink, mac: plexus_types::Mac) -> bool {
-    link.mac == Some(mac) && (link.parent.is_none() || link.parent_elsewhere)
+    link.mac == Some(mac) && (link.parent.is_none() || link.is_parent_elsewhere())
 }
 
 fn no_link(awaited: &AwaitedLink) -> Error {

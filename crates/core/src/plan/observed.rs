@@ -52,8 +52,8 @@ pub struct ObservedLink {
     pub master: Option<u32>,
     /// Index of its parent or peer, in whichever namespace that is.
     pub parent: Option<u32>,
-    /// Whether that is another namespace than its own.
-    pub parent_elsewhere: bool,
+    /// The number that the namespace of whoever asked has for the parent's, if that is not the link's own.
+    pub parent_netns: Option<i32>,
     /// Promiscuity was asked for by flag.
     pub promisc: bool,
     /// Its further names.
@@ -63,6 +63,11 @@ pub struct ObservedLink {
 }
 
 impl ObservedLink {
+    /// Whether its parent or peer is in another namespace than its own.
+    pub fn is_parent_elsewhere(&self) -> bool {
+        self.parent_netns.is_some()
+    }
+
     /// The number that it has in an attribute of its kind's data.
     pub fn option(&self, attribute: u16) -> Option<u32> {
         let mut options = self.options.iter();

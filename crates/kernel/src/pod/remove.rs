@@ -294,7 +294,7 @@ pub(super) fn is_of_plan(found: &ObservedLink, plan: &PodPlan) -> bool {
         let stacked = link.kind.stacked().is_some_and(|stacked| {
             stacked.kind == found.kind
                 && found.parent == Some(stacked.parent.index)
-                && found.parent_elsewhere
+                && found.is_parent_elsewhere()
         });
         let is_same = in_group || link.mac.is_some() && found.mac == link.mac;
         named || found.alias.as_ref() == Some(&link.alias) || stacked && is_same

@@ -97,7 +97,7 @@ impl RouterError {
     }
 
     /// Whether the router does not exist, as opposed to being out of reach.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         match self {
             RouterError::Missing(_, source) => source.is_gone(),
             _ => false,

@@ -39,10 +39,15 @@ pub(super) fn ensure(dir: &Path, name: &RouterName) -> Result<bool, RouterError>
     Ok(true)
 }
 
-/// The routers that are pinned in a directory, in order; a name without a namespace is left out.
+/// The routers that are pinned in a directory, in order; a name without a namespace is left out, one that cannot be
+/// opened is not.
 pub(super) fn list(dir: &Path) -> io::Result<Vec<RouterName>> {
     let mut names = named(dir)?;
-    names.retain(|name| Netns::open(path(dir, name)).is_ok());
+    names.retain(|name| match Netns::open(path(dir, name)) {
+        Ok(_) => true,
+        Err(NetnsError::NotNamespace { .. } | NetnsError::WrongKind { .. }) => false,
+        Err(error) => !error.is_gone(),
+    });
     names.sort();
     Ok(names)
 }

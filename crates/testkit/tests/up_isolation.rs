@@ -1,4 +1,5 @@
-//! Networks beside each other under `plexus up`: what has one name and is two.
+//! Networks beside each other under `plexus up`: what has one name and is two, and what keeps pods from the tunnels of
+//! other nodes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -8,9 +9,10 @@
 
 mod common;
 
-use common::Files;
-use plexus_testkit::{Node, Pod, Up, config};
+use common::{Files, eventually};
+use plexus_testkit::{Node, Pod, Start, Up, config};
 use serde_json::json;
+use std::time::Duration;
 
 /// A NAD or a list of a runtime may have the name that a Network has: nobody's addresses are the other's.
 #[test]
@@ -44,4 +46,46 @@ fn a_configuration_takes_no_addresses_of_a_network_of_its_name() {
         }
     }
     assert!(up.stop().success());
+}
+
+/// What keeps pods from other nodes' tunnels does not wait for the API server: the disk tells which nodes there are.
+#[test]
+fn tunnels_are_guarded_before_anyone_is_served() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let other = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}});
+    let mut other = up.create("/api/v1/nodes", &other);
+    other["status"] = json!({"addresses": [{"type": "InternalIP", "address": "192.0.2.77"}]});
+    let answer = up.api("PUT", "/api/v1/nodes/other/status", Some(&other));
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let guarded = || {
+        let list = "nft list chain inet plexus tunnels | grep -q drop && \
+                    nft list chain inet plexus through | grep -q drop && \
+                    nft list set inet plexus peers4 | grep -q 192.0.2.77";
+        node.ns().try_sh(list)
+    };
+    eventually("the rules are there", guarded);
+    // What is known is on disk within a second.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(up.stop().success());
+    node.ns().sh("nft delete table inet plexus");
+    let log = || std::fs::read_to_string(node.log()).unwrap();
+    let before = log().len();
+    let kubeconfig = Up::kubeconfig(&node).display().to_string();
+    let agent = Start::on(&node)
+        .args(&["--kubeconfig", &kubeconfig])
+        .ready();
+    assert!(guarded(), "somebody is served without the rules");
+    // It does not wait until the API server is given up.
+    let log = log()[before..].to_owned();
+    let [rules, served] = [
+        "rules that keep pods from nodes' tunnels",
+        ": serving node=",
+    ]
+    .map(|line| log.find(line).expect("it is said"));
+    assert!(rules < served, "{log}");
+    // What somebody flushes now comes back.
+    node.ns().sh("nft flush ruleset");
+    eventually("the rules are back", guarded);
+    drop(agent);
 }

@@ -14,7 +14,7 @@ use crate::host::conflist::seen_or_made;
 use crate::host::register;
 use crate::journal::Journal;
 use plexus_kernel::events::{DirectoryWatch, Source, Watched};
-use plexus_kernel::{Changes, memory};
+use plexus_kernel::{Changes, Feature, memory};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -234,7 +234,7 @@ fn start_fabric(agent: &Arc<Agent>) -> io::Result<()> {
         let Some(_inside) = working.restored.enter(PENDING_INTERVAL, || false) else {
             return Ok(Next::After(PENDING_INTERVAL));
         };
-        working.set_fabric(run);
+        working.set_fabric(run)?;
         Ok(Next::After(CHECK_INTERVAL))
     })
 }
@@ -247,7 +247,12 @@ impl Agent {
             return Err("the node cannot be restored: on purpose".to_owned());
         }
         let replayed = self.replay();
-        replayed.map_err(|error| format!("the node cannot be restored: {error}"))
+        replayed.map_err(|error| format!("the node cannot be restored: {error}"))?;
+        // Without nf_tables there is no guard, and no network that needs one; the fabric's task says so.
+        match self.features.has(Feature::Masquerade) {
+            true => self.guard_tunnels(),
+            false => Ok(()),
+        }
     }
 }
 

@@ -21,9 +21,9 @@ use std::sync::PoisonError;
 
 impl Agent {
     /// Makes routes and tunnels agree with what the cluster says.
-    pub(crate) fn set_fabric(&self, run: &Run<'_>) {
+    pub(crate) fn set_fabric(&self, run: &Run<'_>) -> Result<(), String> {
         let Some(cluster) = self.cluster.get().filter(|cluster| cluster.synced()) else {
-            return;
+            return Ok(());
         };
         let known = cluster.fabric();
         let (routes, unreachable) =
@@ -40,23 +40,7 @@ impl Agent {
                 "cannot set routes to other nodes' blocks"
             ),
         }
-        if known
-            .nodes
-            .iter()
-            .any(|node| node.name != self.options.node)
-        {
-            self.guard_tunnels();
-        }
-        let others = known.nodes.iter().flat_map(|node| node.addresses.clone());
-        let peers: Vec<_> = others.chain(self.node_addresses()).collect();
-        match nft::guard::set_peers(&self.node, &peers) {
-            Ok(0) => {}
-            Ok(changes) => tracing::info!(changes, "nodes that tunnels lead to"),
-            Err(error) => tracing::error!(
-                error = failure::chain(&error),
-                "cannot say which nodes tunnels lead to"
-            ),
-        }
+        let guarded = self.guard_tunnels();
         for router in self.routers() {
             run.step(format!("connecting router {}", router.name));
             if let Err(error) = self.connect(&router) {
@@ -67,18 +51,37 @@ impl Agent {
         self.remove_routers_of_the_gone();
         self.remove_node_plans_of_the_gone();
         self.forget_pools_of_the_gone();
+        guarded
     }
 
-    /// Keeps pods from the tunnels of other nodes, whether this one has routers or not.
-    fn guard_tunnels(&self) {
-        match nft::guard::ensure_tunnels(&self.node) {
-            Ok(changes) if changes.is_empty() => {}
-            Ok(changes) => tracing::info!(?changes, "rules that keep pods from nodes' tunnels"),
-            Err(error) => tracing::error!(
-                error = failure::chain(&error),
-                "pods of this node may write into overlay networks: the rules that keep them out cannot be made"
-            ),
+    /// Keeps pods from the tunnels of other nodes, whether this one has routers or not: at start too, where the disk
+    /// tells which nodes there were, and the rules may have gone meanwhile. Says which nodes tunnels lead to.
+    pub(crate) fn guard_tunnels(&self) -> Result<(), String> {
+        let Some(cluster) = self.cluster.get() else {
+            return Ok(());
+        };
+        let nodes = cluster.fabric().nodes;
+        let failed =
+            |what: &str, error: &nft::NftError| format!("{what}: {}", failure::chain(error));
+        if nodes.iter().any(|node| node.name != self.options.node) {
+            let changes = nft::guard::ensure_tunnels(&self.node).map_err(|error| {
+                failed("pods of this node may write into overlay networks: the rules that keep them out cannot be made", &error)
+            })?;
+            if !changes.is_empty() {
+                tracing::info!(?changes, "rules that keep pods from nodes' tunnels");
+            }
+        } else if !cluster.synced() {
+            // Which nodes there are is not known, and what an earlier agent was told stays.
+            return Ok(());
         }
+        let others = nodes.into_iter().flat_map(|node| node.addresses);
+        let peers: Vec<_> = others.chain(self.node_addresses()).collect();
+        let changes = nft::guard::set_peers(&self.node, &peers)
+            .map_err(|error| failed("cannot say which nodes tunnels lead to", &error))?;
+        if changes > 0 {
+            tracing::info!(changes, "nodes that tunnels lead to");
+        }
+        Ok(())
     }
 
     /// Tells a router where its network's other blocks are.

@@ -152,6 +152,10 @@ impl NoRouterHere {
     /// Whether the pod gets what the second node sends to the first one's tunnel: it has sent to there from
     /// the tunnel's port, so that the node takes this for an answer.
     fn gets_what_is_not_its_own(&self) -> bool {
+        self.gets_as(&self.stranger, STRANGER)
+    }
+
+    fn gets_as(&self, pod: &Pod, own: &str) -> bool {
         let (first, second) = (&self.fabric.nodes[0], &self.fabric.nodes[1]);
         let send = |from: (&str, u16), to: (&str, u16)| {
             format!(
@@ -163,12 +167,9 @@ impl NoRouterHere {
             )
         };
         let seen = "timeout 3 tcpdump -c 1 -ni eth0 'src 192.0.2.12 and udp dst port 4789'";
-        self.stranger.ns.sh("ip link del vx 2>/dev/null || true");
-        watched(&self.stranger, seen, || {
-            python(
-                &self.stranger.ns,
-                &send((STRANGER, 4789), (second.address, 40000)),
-            );
+        pod.ns.sh("ip link del vx 2>/dev/null || true");
+        watched(pod, seen, || {
+            python(&pod.ns, &send((own, 4789), (second.address, 40000)));
             python(
                 &second.ns,
                 &send((second.address, 40000), (first.address, 4789)),
@@ -206,6 +207,29 @@ fn a_node_without_routers_lets_no_pod_speak_to_tunnels() {
     // They come back.
     assert!(!restore_missing(&first.side).unwrap().is_empty());
     assert!(!lab.injects(), "after the rules are back");
+}
+
+/// A pod of an overlay of ours that masquerades is a pod whose packets the node sends under its own address, too.
+#[test]
+fn an_overlay_with_snat_is_no_way_to_tunnels() {
+    const OWN: &str = "10.7.0.9";
+    let lab = NoRouterHere::new();
+    let (first, second) = (&lab.fabric.nodes[0], &lab.fabric.nodes[1]);
+    let mut green = Network::new("green", 4098);
+    green.snat = true;
+    first.ensure(&green.router(first));
+    let (pod, _) = first.pod_of(&green, "green", &["10.7.0.9/32"]);
+    assert!(pod.ns.pings(second.address), "it has no way out");
+    let injects = || {
+        let ends = (OWN, second.address);
+        injects_between(ends, &pod, &lab.blue, second, &lab.there, "10.7.1.2")
+    };
+    assert!(!injects(), "under its node's address");
+    assert!(!lab.gets_as(&pod, OWN), "as an answer");
+    // It is the rules that keep it out.
+    first.ns.sh("nft flush chain inet plexus through");
+    assert!((0..5).any(|_| injects()));
+    assert!((0..5).any(|_| lab.gets_as(&pod, OWN)));
 }
 
 /// A pod of another CNI sends under the address of a node that it is not on. Neither kernel nor CNI minds.

@@ -1,7 +1,9 @@
 //! Nothing is removed without evidence, and nothing is believed without looking: the ways in which
 //! a running container could lose an interface, or an address be given out twice.
 
-use plexus_testkit::{Agent, Call, NetNs, Node, Start, TIMEOUT, config, eventually, run};
+use plexus_testkit::{
+    Agent, Call, CniOutput, NetNs, Node, Start, TIMEOUT, config, eventually, run,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -54,6 +56,38 @@ fn a_macvlan_in_a_namespace_that_nothing_shows_keeps_its_address() {
     assert!(text.contains("10.10.0"), "its address was free: {text}");
     drop(held);
     eventually("its address is free", || next.cni("ADD", &config).success());
+}
+
+/// A pod can rename its link, write another mark on it and give it another MAC: nobody gets its address before it is gone.
+#[test]
+fn the_address_of_a_renamed_link_is_free_when_the_link_is_gone() {
+    let node = Node::new();
+    let _agent = Agent::start(&node);
+    for (number, config) in [config::macvlan(&node), config::bridge(), config::routed()]
+        .iter()
+        .enumerate()
+    {
+        let config = config::one_address(config);
+        let pod = node.pod(&format!("c{number}"));
+        pod.add(&config);
+        pod.ns().sh(
+            "ip link set eth0 down; ip link set eth0 name own0; ip link set own0 alias mine; \
+             ip link set own0 address 02:00:00:00:77:01; ip link set own0 up",
+        );
+        let next = node.pod(&format!("next{number}"));
+        let (_, text) = next.cni("ADD", &config).error();
+        assert!(text.contains("10."), "its address was free: {text}");
+        let deleted = pod.call("DEL", &config).spawn();
+        eventually("somebody else gets the address", || {
+            next.cni("ADD", &config).success()
+        });
+        assert!(
+            !has(pod.ns(), "own0"),
+            "{config}: the address was given out while the link had it"
+        );
+        CniOutput::new(&deleted.wait(TIMEOUT)).done();
+        next.del(&config);
+    }
 }
 
 #[test]

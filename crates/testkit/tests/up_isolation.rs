@@ -69,11 +69,21 @@ fn tunnels_are_guarded_before_anyone_is_served() {
     std::thread::sleep(Duration::from_secs(2));
     assert!(up.stop().success());
     node.ns().sh("nft delete table inet plexus");
+    let log = || std::fs::read_to_string(node.log()).unwrap();
+    let before = log().len();
     let kubeconfig = Up::kubeconfig(&node).display().to_string();
     let agent = Start::on(&node)
         .args(&["--kubeconfig", &kubeconfig])
         .ready();
     assert!(guarded(), "somebody is served without the rules");
+    // It does not wait until the API server is given up.
+    let log = log()[before..].to_owned();
+    let [rules, served] = [
+        "rules that keep pods from nodes' tunnels",
+        ": serving node=",
+    ]
+    .map(|line| log.find(line).expect("it is said"));
+    assert!(rules < served, "{log}");
     // What somebody flushes now comes back.
     node.ns().sh("nft flush ruleset");
     eventually("the rules are back", guarded);

@@ -119,7 +119,7 @@ fn native(networks: &PodNetworks, index: usize) -> &Native {
 }
 
 fn default_gw(networks: &PodNetworks) -> (Option<&str>, Option<&str>) {
-    let default_gw = networks.default_gw.as_ref().expect("standalone mode");
+    let default_gw = networks.default_gw.as_ref().unwrap();
     (default_gw.v4.as_deref(), default_gw.v6.as_deref())
 }
 

@@ -1,7 +1,6 @@
 //! A MultiNicNetwork on `plexus up`: hosts whose NICs are known get their blocks, the CIDR says so, definitions come and go.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-#[allow(dead_code, reason = "other tests use the rest")]
 mod common;
 
 use common::{eventually, plexus, text};

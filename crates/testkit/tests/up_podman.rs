@@ -8,10 +8,6 @@
     reason = "a test"
 )]
 
-#[allow(
-    dead_code,
-    reason = "the other tests of `plexus up` use the rest of it"
-)]
 mod common;
 mod interop;
 

@@ -27,6 +27,10 @@ pub(super) struct ResolvedNetwork {
 }
 
 /// The networks of one reference.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a handful per call; none is kept"
+)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Networks {
     /// One: one interface.

@@ -354,13 +354,12 @@ mod tests {
 
     #[test]
     fn kinds_of_other_projects_wait() {
-        let network = json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork"});
-        assert!(waits(&network, &NONE).unwrap().contains("multi-nic"));
         let config = json!({"apiVersion": "cni.networking.x-k8s.io/v1alpha1", "kind": "CNIConfig"});
         assert!(waits(&config, &NONE).is_some());
         for object in [
             json!({"apiVersion": "v1", "kind": "Pod"}),
             json!({"apiVersion": "other.io/v1", "kind": "CIDR"}),
+            json!({"apiVersion": "net.cogadvisor.io/v1", "kind": "MultiNicNetwork"}),
             json!({}),
             json!([]),
         ] {

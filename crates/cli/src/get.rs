@@ -378,7 +378,7 @@ fn nad(object: &Value, age: Cell) -> Vec<Cell> {
     ]
 }
 
-/// The plugin type of a NAD, who does it (`plexus`, `Network`, `plugins`, `waits`, `nobody`), and
+/// The plugin type of a NAD, who does it (`plexus`, `Network`, `MultiNicNetwork`, `plugins`, `waits`, `nobody`), and
 /// what there is to say.
 pub fn nad_done_by(object: &Value) -> (String, String, String) {
     let of = |kind: &str, by: &str, note: String| (kind.to_owned(), by.to_owned(), note);
@@ -389,6 +389,11 @@ pub fn nad_done_by(object: &Value) -> (String, String, String) {
     match NetworkConfigKind::of(config) {
         NetworkConfigKind::Unreadable(why) => of("", "nobody", why),
         NetworkConfigKind::Waits(kind, why) => of(&kind, "waits", why.to_owned()),
+        NetworkConfigKind::MultiNic(_) => of(
+            "multi-nic",
+            "MultiNicNetwork",
+            "an interface on each NIC of the node".to_owned(),
+        ),
         NetworkConfigKind::Named(kind) => {
             let note = "the Network that it makes, or that its annotation names";
             of(&kind, "Network", note.to_owned())

@@ -42,8 +42,7 @@ fn the_examples_are_valid() {
         // A device class, three claims, a template, a configuration (of which only the metadata is known), and three
         // pods.
         ("seed-001", [0, 0, 9, 1]),
-        // The network, of which only the metadata is known; the pod alone does not say what it waits for.
-        ("seed-002", [0, 0, 1, 1]),
+        ("seed-002", [0, 0, 0, 0]),
         // Two definitions, by type and by profile, and a pod with a profile.
         ("seed-003", [0, 0, 5, 0]),
         ("seed-004", [0, 0, 0, 0]),

@@ -129,6 +129,15 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
         Code::InvalidConfig,
         "spec.namespaces",
     );
+    let other = |cluster: &mut Value| {
+        let spec = &mut cluster["multiNicNetworks"]["rails"]["spec"];
+        *spec = json!({"ipam": r#"{"type": "whereabouts"}"#, "multiNICIPAM": false});
+    };
+    refused(
+        interfaces(json!({}), other),
+        Code::InvalidConfig,
+        "another IPAM",
+    );
     let wrong = |cluster: &mut Value| {
         cluster["multiNicNetworks"]["rails"]["spec"]["attachPolicy"] =
             json!({"strategy": "costOpt"});

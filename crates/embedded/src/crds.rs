@@ -195,7 +195,7 @@ mod tests {
         for known in served(&kinds()) {
             assert_eq!(check(&kinds(), &known), [], "{}", known["metadata"]["name"]);
         }
-        assert_eq!(served(&kinds()).len(), 3);
+        assert_eq!(served(&kinds()).len(), 2);
     }
 
     #[test]

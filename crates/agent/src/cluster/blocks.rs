@@ -32,6 +32,8 @@ pub(super) struct OwnBlocks {
     known: Mutex<Known>,
     pub(super) look: Notify,
     pub(super) used: AtomicBool,
+    /// Somebody waits for what is to be said of how full they are.
+    pub(super) urgent: AtomicBool,
 }
 
 #[derive(Default)]
@@ -90,6 +92,7 @@ impl OwnBlocks {
             let there = state.blocks.objects.get(*name);
             there.is_some_and(|block| {
                 !block.is_retired()
+                    && !block.is_new_on_nic()
                     && block.spec.node == node
                     && block.spec.node_uid == here.uid
                     && !block.unreadable
@@ -198,8 +201,11 @@ impl OwnBlocks {
                 self.known().lost.remove(edit.key);
                 let changed = edit.before.is_none_or(|before| before.spec != block.spec);
                 if block.spec.nic.is_some() {
-                    // Pods wait for it.
+                    // Pods wait for it, and the controller for what is said of it.
                     shared.changes.note();
+                    self.touched();
+                    self.urgent.store(true, SeqCst);
+                    self.look();
                 }
                 if changed && (!is_own || block.spec.nic.is_some()) {
                     self.adopt(shared);

@@ -118,6 +118,7 @@ fn seen(spec: &BlockSpec, unreadable: bool) -> CachedBlock {
         uid: "o".to_owned(),
         allocated: 0,
         given: Vec::new(),
+        untouched: false,
         made: None,
         is_part: false,
         closed: false,

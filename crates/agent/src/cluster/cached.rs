@@ -49,6 +49,9 @@ pub(super) struct CachedBlock {
     /// It is a part of another one.
     pub(super) is_part: bool,
     pub(super) closed: bool,
+    /// Its node has written no status yet: nothing is issued from a block on a NIC before, so that the controller may take
+    /// such a one back.
+    pub(super) untouched: bool,
     /// When the API server made it, in seconds since 1970.
     pub(super) made: Option<i64>,
     /// The newest version of it, or what was given of it, cannot be read; this is an earlier one.
@@ -59,6 +62,11 @@ impl CachedBlock {
     /// Whether nothing new is issued from it: its NIC is gone, or has another block.
     pub(super) fn is_retired(&self) -> bool {
         self.spec.nic.as_ref().is_some_and(|nic| nic.retired)
+    }
+
+    /// Whether it is on a NIC, and the API does not know yet that addresses of it may be in use.
+    pub(super) fn is_new_on_nic(&self) -> bool {
+        self.spec.nic.is_some() && self.untouched
     }
 }
 
@@ -206,6 +214,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
         status => serde_json::from_value(status.clone()).ok(),
     };
     let unreadable = status.is_none();
+    let untouched = wire.status.is_null();
     let status = status.unwrap_or_default();
     let labels = wire.metadata.labels.as_ref();
     Some(CachedBlock {
@@ -215,6 +224,7 @@ pub(super) fn block(wire: &BlockWire) -> Option<CachedBlock> {
         given: status.given,
         is_part: labels.is_some_and(|labels| labels.contains_key(FROM_LABEL)),
         closed: status.closed,
+        untouched,
         made: wire.metadata.creation_timestamp.as_ref().map(seconds),
         unreadable,
     })

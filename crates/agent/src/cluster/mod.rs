@@ -184,12 +184,12 @@ impl Cluster {
         )
     }
 
-    /// NICs of this node that are down: no pod gets an interface on one.
-    pub(crate) fn set_nics_down(&self, down: BTreeSet<String>) {
-        let nics = self.shared.nics_down.write();
+    /// NICs of this node that are up: no pod gets an interface on another one.
+    pub(crate) fn set_nics_up(&self, up: BTreeSet<String>) {
+        let nics = self.shared.nics_up.write();
         let mut nics = nics.unwrap_or_else(PoisonError::into_inner);
-        if *nics != down {
-            *nics = down;
+        if nics.as_ref() != Some(&up) {
+            *nics = Some(up);
             self.shared.changes.note();
         }
     }
@@ -283,11 +283,13 @@ impl Objects for Cluster {
     }
 
     fn multi_nic(&self, name: &str) -> Option<Arc<MultiNicObject>> {
-        let down = self.shared.nics_down.read();
-        let down = down.unwrap_or_else(PoisonError::into_inner);
+        let up = self.shared.nics_up.read();
+        let up = up.unwrap_or_else(PoisonError::into_inner);
         let here = &self.shared.options.node;
         let state = self.shared.state();
-        state.multi_nic(here, name, |nic| !down.contains(nic))
+        state.multi_nic(here, name, |nic| {
+            up.as_ref().is_none_or(|up| up.contains(nic))
+        })
     }
 
     fn taken_within(&self, net: &IpNet) -> Option<String> {

@@ -173,9 +173,11 @@ impl State {
         let network = self.multi_nics.get(name);
         let network = network.or_else(|| self.multi_nic_successors.get(name))?;
         let blocks = self.blocks.objects.values();
+        let node = self.nodes.get(here)?;
         let own = blocks.filter(|block| {
             let spec = &block.spec;
-            spec.node == here && spec.network.uuid == network.uid && !block.closed
+            let is_own = spec.node == here && spec.node_uid == node.uid;
+            is_own && spec.network.uuid == network.uid && !block.closed && !block.is_new_on_nic()
         });
         let blocks = own.filter_map(|block| Some((block.spec.nic.clone()?, block.spec.cidr)));
         Some(Arc::new(MultiNicObject {
@@ -297,6 +299,7 @@ mod tests {
             given: Vec::new(),
             is_part: false,
             closed: false,
+            untouched: false,
             made: None,
             unreadable: false,
         };

@@ -31,6 +31,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             again = !restore(&shared).await;
         }
         let rested = written.is_none_or(|at| at.elapsed() >= RETRY_INTERVAL);
+        let rested = rested || shared.blocks.urgent.swap(false, SeqCst);
         if rested && shared.blocks.used.swap(false, SeqCst) {
             written = Some(Instant::now());
             if !write_usage(&shared).await {
@@ -61,6 +62,8 @@ pub(super) async fn restore(shared: &Shared) -> bool {
                 theirs(shared, &name, &spec, &block.spec);
                 Ok(true)
             }
+            // The controller gives the new Node blocks of its own.
+            Some(block) if block.spec.node_uid != uid && spec.nic.is_some() => Ok(true),
             // This machine's, by its disk, and of an earlier Node of its name: it was registered
             // again. Nothing is issued from it until the API says that it is the new Node's.
             Some(block) if block.spec.node_uid != uid => {
@@ -161,7 +164,7 @@ async fn missing(
     }
     shared.blocks.known().unused.remove(name);
     if network.is_none() {
-        tracing::warn!(block = name, cidr = %spec.cidr, "pods use a block of a network that is no longer in the API");
+        tracing::warn!(block = name, cidr = %spec.cidr, "pods use a block that is no longer in the API, and nor is a Network of it");
         return Ok(true);
     }
     let again = BlockSpec {
@@ -217,7 +220,8 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
         let closing = shared.blocks.closing(&shared.state(), &name, &block);
         done &= closing != Closing::Soon;
         let closed = closing == Closing::Closed;
-        if (block.allocated, block.closed) == (used.allocated, closed) {
+        let is_said = (block.allocated, block.closed) == (used.allocated, closed);
+        if is_said && !block.is_new_on_nic() {
             continue;
         }
         let status = json!({"allocated": used.allocated, "closed": closed});

@@ -38,8 +38,8 @@ pub(super) struct Shared {
     pub(super) events: Events,
     /// Of what networks are resolved by.
     pub(super) changes: Changes,
-    /// NICs of this node that are down.
-    pub(super) nics_down: RwLock<BTreeSet<String>>,
+    /// NICs of this node that are up; none: nobody has looked yet.
+    pub(super) nics_up: RwLock<Option<BTreeSet<String>>>,
     /// Records and journal are to be compared.
     pub(super) resync: Notify,
     /// A record may be of a pod that is gone.
@@ -60,7 +60,7 @@ impl Shared {
             donations: Donations::default(),
             events: Events::default(),
             changes: Changes::default(),
-            nics_down: RwLock::default(),
+            nics_up: RwLock::default(),
             resync: Notify::new(),
             orphans: Notify::new(),
             state: RwLock::default(),

@@ -46,8 +46,8 @@ impl Agent {
             return Ok(true);
         };
         let all = self.all_nics()?;
-        let down = all.iter().filter(|nic| nic.state == NicState::Down);
-        cluster.set_nics_down(down.map(|nic| nic.name.clone()).collect());
+        let up = all.iter().filter(|nic| nic.state == NicState::Up);
+        cluster.set_nics_up(up.map(|nic| nic.name.clone()).collect());
         let nics = self.counted(all);
         let interfaces = host_nics(&nics);
         let fresh = last.at.is_some_and(|at| at.elapsed() < OBJECT_INTERVAL);

@@ -16,6 +16,8 @@ pub enum NetworkConfigKind {
     Waits(String, &'static str),
     /// The cluster, which knows the network by name: the plugin's type.
     Named(String),
+    /// The MultiNicNetwork of that name; none: that of the NAD's own name.
+    MultiNic(Option<String>),
     /// We, natively, or the plugins that it names: their type or types.
     Network(String, Box<Network>),
 }
@@ -28,6 +30,13 @@ impl NetworkConfigKind {
             Err(problems) => return Self::Unreadable(problems.to_string()),
         };
         let kind = types(&config).collect::<Vec<_>>().join("+");
+        if nad::is_multi_nic(&config) {
+            let name = config.get("name").and_then(Value::as_str);
+            return match nad::named(&config) {
+                Ok(_) => Self::MultiNic(name.map(str::to_owned)),
+                Err(problems) => Self::Invalid(kind, problems.to_string()),
+            };
+        }
         if let Some(text) = every_type(&config).find_map(later::plugin_waits) {
             return Self::Waits(kind, text);
         }
@@ -96,9 +105,10 @@ mod tests {
         assert!(
             matches!(of(r#"{"type":"macvlan","mode":"x"}"#), NetworkConfigKind::Invalid(k, _) if k == "macvlan")
         );
-        assert!(
-            matches!(of(r#"{"type":"multi-nic"}"#), NetworkConfigKind::Named(k) if k == "multi-nic")
-        );
+        assert!(matches!(
+            of(r#"{"type":"multi-nic"}"#),
+            NetworkConfigKind::MultiNic(None)
+        ));
         assert!(matches!(
             of(r#"{"type":"plexus-cni"}"#),
             NetworkConfigKind::Named(_)

@@ -69,6 +69,11 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
         NetworkConfigKind::Invalid(_, why) => Answer::wrong(Reason::NadInvalid, "", why, correct),
         NetworkConfigKind::Waits(_, text) => Answer::waits(Reason::Later, "", text, ""),
         NetworkConfigKind::Named(_) => Answer::good(Reason::NadUsable, "", "names a Network"),
+        NetworkConfigKind::MultiNic(_) => Answer::good(
+            Reason::NadUsable,
+            "",
+            "names a MultiNicNetwork: plexus diagnose multinicnetwork says more",
+        ),
         NetworkConfigKind::Network(plugins, network) => match network.backend {
             NetworkBackend::Native(native) => {
                 let about = format!("type {plugins}");

@@ -189,7 +189,7 @@ fn of_nad(
             Answer::wrong(Reason::NadInvalid, about, why, correct)
         }
         Some(NetworkConfigKind::Waits(_, text)) => Answer::waits(Reason::Later, about, text, ""),
-        Some(NetworkConfigKind::Network(..)) => {
+        Some(NetworkConfigKind::Network(..) | NetworkConfigKind::MultiNic(_)) => {
             Answer::wrong(Reason::BadWish, about, plain(error), error.remedy())
         }
         None | Some(NetworkConfigKind::Named(_)) => {

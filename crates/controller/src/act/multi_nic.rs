@@ -317,7 +317,11 @@ impl Engine {
 
     /// Lets a deleted network go once no block of it is left.
     async fn end_multi_nic(&mut self, name: &Name, net: &MultiNicView) -> Result<(), Failure> {
-        if self.cache.blocks_of(&net.id.uid).next().is_some() {
+        let blocks = |engine: &Self| {
+            let mut all = engine.cache.blocks_of(&net.id.uid);
+            all.any(|(_, block)| block.nic.is_some())
+        };
+        if blocks(self) {
             return Ok(());
         }
         self.cluster.delete_cidr(&name.name, &net.id.uid).await?;

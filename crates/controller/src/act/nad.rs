@@ -298,12 +298,13 @@ mod tests {
     #[test]
     fn every_plugin_and_its_ipam_is_looked_at() {
         let waits = |config: &str| waits(config).is_some();
-        assert!(waits(r#"{"type":"multi-nic"}"#));
+        assert!(!waits(r#"{"type":"multi-nic"}"#));
+        assert!(waits(r#"{"type":"multus-multivpc-cni"}"#));
         assert!(waits(
             r#"{"type":"ipvlan","master":"eth0","ipam":{"type":"multi-nic-ipam"}}"#
         ));
         assert!(waits(
-            r#"{"plugins":[{"type":"bridge"},{"type":"multi-nic"}]}"#
+            r#"{"plugins":[{"type":"bridge"},{"type":"multus-multivpc-cni"}]}"#
         ));
         assert!(!waits(
             r#"{"plugins":[{"type":"bridge","ipam":{"type":"static"}},{"type":"tuning"}]}"#

@@ -93,7 +93,7 @@ impl Cache {
         (self.host_nics.len() as u64, with_nics.count() as u64)
     }
 
-    /// The Blocks of a multi-NIC network.
+    /// The Blocks of a multi-NIC network. One without a NIC is somebody's mistake, or worse, and nobody's.
     pub(crate) fn nic_blocks(&self, name: &str, uid: &str) -> Vec<ExistingBlock> {
         let blocks = self.blocks_of(uid).filter_map(|(_, block)| {
             Some(ExistingBlock {
@@ -106,7 +106,7 @@ impl Cache {
                     cidr: block.cidr?,
                     node: block.node.clone(),
                     node_uid: block.node_uid.clone(),
-                    nic: block.nic.clone(),
+                    nic: Some(block.nic.clone()?),
                 },
                 allocated: block.allocated,
                 closed: block.closed,

@@ -86,6 +86,7 @@ pub(crate) fn status(
         (Some((reason, message)), _) => (false, *reason, message.clone()),
         (_, Some(message)) => (false, "NotPlaced", message.clone()),
         _ if waits_for_hosts => (false, "WaitsForHosts", waits_for(facts)),
+        _ if !facts.uses_blocks() => (false, "NotServed", OTHER_IPAM.to_owned()),
         _ => (true, "Ready", String::new()),
     };
     let mut conditions = Conditions::new(&before.conditions, now, facts.generation);
@@ -107,7 +108,7 @@ pub(crate) fn status(
         None => conditions.over("Definitions", "Made", ""),
     }
     let config_status = match reason {
-        "InvalidSpec" | "SubnetConflict" | "NotPlaced" => "Failed",
+        "InvalidSpec" | "SubnetConflict" | "NotPlaced" | "NotServed" => "Failed",
         _ if waits_for_hosts => "WaitForConfig",
         _ => "Success",
     };
@@ -133,6 +134,8 @@ fn terminating(facts: &MultiNicFacts<'_>) -> String {
         some => format!("{some} of its blocks are in use, or their nodes have not closed them yet"),
     }
 }
+
+const OTHER_IPAM: &str = "spec.ipam: only the IPAM multi-nic-ipam is served: write that, or a NetworkAttachmentDefinition for each NIC";
 
 fn waits_for(facts: &MultiNicFacts<'_>) -> String {
     match facts.hosts.0 {

@@ -7,11 +7,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// Definitions of kinds that are stored for what comes later; nobody generates them.
-pub(crate) const MORE: &[&str] = &[
-    include_str!("cniconfigs.json"),
-    #[cfg(test)]
-    include_str!("multinicnetworks.json"),
-];
+pub(crate) const MORE: &[&str] = &[include_str!("cniconfigs.json")];
 
 /// The kind in every version that is served. One version is stored, the others are views of it.
 pub(super) fn kinds(definition: &Value) -> Result<Vec<Kind>, String> {

@@ -41,7 +41,6 @@ fn the_kinds_of_every_server() {
         "cni.networking.x-k8s.io/v1alpha1/CNIConfig",
         "coordination.k8s.io/v1/Lease",
         "events.k8s.io/v1/Event",
-        "net.cogadvisor.io/v1/MultiNicNetwork",
         "resource.k8s.io/v1/DeviceClass",
         "resource.k8s.io/v1/ResourceClaim",
         "resource.k8s.io/v1/ResourceClaimTemplate",

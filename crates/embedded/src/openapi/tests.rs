@@ -129,13 +129,13 @@ fn nested_fields_are_explained() {
         "spec.devices.requests.exactly.allocationMode",
     );
     assert_eq!(mode["type"], "string");
-    let multi = read(&api, "/openapi/v3/apis/net.cogadvisor.io/v1");
-    let network = "io.cogadvisor.net.v1.MultiNicNetwork";
+    let multi = read(&api, "/openapi/v3/apis/cni.networking.x-k8s.io/v1alpha1");
+    let config = "io.x-k8s.networking.cni.v1alpha1.CNIConfig";
     assert_eq!(
-        explained(&multi, network, "spec.plugin.dns.search")["type"],
+        explained(&multi, config, "spec.plugins.arguments.fieldPath")["type"],
         "string"
     );
-    assert!(explained(&multi, network, "metadata.name")["description"].is_string());
+    assert!(explained(&multi, config, "metadata.name")["description"].is_string());
     let definitions = read(&api, "/openapi/v3/apis/apiextensions.k8s.io/v1");
     let definition =
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
@@ -180,8 +180,8 @@ fn the_schemas_say_how_lists_are_merged() {
             .get(strategic)
             .is_some()
     );
-    let multi = read(&api(), "/openapi/v3/apis/net.cogadvisor.io/v1");
-    let path = "/apis/net.cogadvisor.io/v1/multinicnetworks/{name}";
+    let multi = read(&api(), "/openapi/v3/apis/cni.networking.x-k8s.io/v1alpha1");
+    let path = "/apis/cni.networking.x-k8s.io/v1alpha1/cniconfigs/{name}";
     let content = &multi["paths"][path]["patch"]["requestBody"]["content"];
     assert!(content.get("application/merge-patch+json").is_some());
     assert!(content.get(strategic).is_none());

@@ -67,7 +67,7 @@ fn a_label_that_is_not_offered_is_named() {
             "\"data.a\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
         ),
         (
-            kind("net.cogadvisor.io", "v1", "multinicnetworks"),
+            kind("cni.networking.x-k8s.io", "v1alpha1", "cniconfigs"),
             "spec.subnet=x",
             "field label not supported: spec.subnet",
         ),

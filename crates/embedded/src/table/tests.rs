@@ -78,24 +78,20 @@ fn the_form_is_the_first_that_we_have() {
 
 #[test]
 fn columns_come_from_the_definition() {
-    let network = json!({
+    let config = json!({
         "metadata": {"name": "a", "creationTimestamp": MADE},
-        "spec": {"subnet": "10.0.0.0/8", "multiNICIPAM": true, "ipam": "{}"},
+        "spec": {"plugins": [{"type": "macvlan"}]},
     });
-    let networks = kind("net.cogadvisor.io", "v1", "multinicnetworks");
+    let configs = kind("cni.networking.x-k8s.io", "v1alpha1", "cniconfigs");
     let expected = [
         ("Name", json!("a")),
-        ("Subnet", json!("10.0.0.0/8")),
-        ("MultiNICIPAM", json!(true)),
-        ("Config", Value::Null),
-        ("Routes", Value::Null),
-        ("Message", Value::Null),
+        ("Interface", Value::Null),
+        ("Plugins", json!("macvlan")),
         ("Age", json!("5m")),
     ];
     let expected = expected.map(|(name, cell)| (name.to_owned(), cell));
-    assert_eq!(rendered(&networks, &network), expected);
+    assert_eq!(rendered(&configs, &config), expected);
     let config = json!({"spec": {"plugins": [{"type": "macvlan"}, {"type": "tuning"}]}});
-    let configs = kind("cni.networking.x-k8s.io", "v1alpha1", "cniconfigs");
     assert_eq!(cell(&configs, &config, "Plugins"), "macvlan,tuning");
 }
 

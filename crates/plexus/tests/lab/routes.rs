@@ -69,7 +69,7 @@ fn no_network_takes_what_is_not_its_own() {
         });
     }
     // Now nobody says so any more, and whoever can write statuses and blocks does.
-    lab.ok(&["kill-controller", "--hold"]);
+    lab.ok(&["kill", "controller", "--hold"]);
     for name in ["public", "server", "fine"] {
         let active = json!({"status": {"phase": "Active", "conditions": []}});
         lab.patch(&format!("{NETWORKS}/{name}/status"), &active);
@@ -117,7 +117,7 @@ fn no_network_takes_what_is_not_its_own() {
         assert!(error.contains(words), "{error}");
         assert!(!routes(&lab, "n1").contains("8.8.8."), "{pod}");
     }
-    lab.ok(&["start-controller"]);
+    lab.ok(&["start", "controller"]);
 }
 
 /// The administrator's word counts on all nodes.

@@ -263,10 +263,10 @@ pub(super) fn definitions_by_themselves() {
         &["mode"],
     );
     says(
-        of(r#"{"type":"multi-nic"}"#),
+        of(r#"{"type":"multus-multivpc-cni"}"#),
         Reason::Later,
         State::Waits,
-        &["multi-nic"],
+        &["eni"],
     );
     says(
         of(r#"{"type":"plexus-cni"}"#),

@@ -14,10 +14,10 @@ use crate::multinic::{NicChoice, SelectError, interface_block, pool_excludes, se
 use crate::refusal::Fault;
 use ipnet::IpNet;
 use plexus_api::Problems;
-use plexus_api::cni::{Ipam, Network, NetworkBackend};
+use plexus_api::cni::{Dns, Ipam, Network, NetworkBackend};
 use plexus_api::objects::{
-    BlockNic, BlockSize, MultiNic, MultiNicIpam, MultiNicNetworkSpec, NetworkSpec, OnNicDown,
-    RouteSpec, Subnet, VlanMode,
+    BlockBits, BlockNic, BlockSize, MultiNic, MultiNicNetworkSpec, NetworkSpec, OnNicDown,
+    RouteSpec, Subnet,
 };
 use plexus_api::pod::NetworkSelection;
 use plexus_types::Family;
@@ -107,6 +107,11 @@ pub enum MultiNicError {
     /// The NICs that the pod asks for.
     #[error(transparent)]
     Select(SelectError),
+    /// Another IPAM than that of blocks gives the addresses.
+    #[error(
+        "another IPAM than multi-nic-ipam gives its addresses, which this version does not serve"
+    )]
+    OtherIpam,
     /// The controller has not assigned a block yet.
     #[error("this node has no block of it yet")]
     NoBlock,
@@ -141,6 +146,9 @@ impl MultiNicError {
             MultiNicError::Select(_) => {
                 "correct cni-args in the pod's annotation, or masterNets of the MultiNicNetwork"
             }
+            MultiNicError::OtherIpam => {
+                "write the IPAM multi-nic-ipam, or a NetworkAttachmentDefinition for each NIC"
+            }
             MultiNicError::NoBlock => {
                 "the controller assigns it once the HostInterface of this node lists the NICs: is it running, and what do the conditions of the MultiNicNetwork say?"
             }
@@ -173,6 +181,9 @@ impl Lookup<'_> {
         self.check_namespace(&object).map_err(at)?;
         let meaning = object.meaning.as_ref().as_ref();
         let meaning = meaning.map_err(|all| at(MultiNicError::Wrong(all.clone())))?;
+        if meaning.bits().is_none() {
+            return Err(at(MultiNicError::OtherIpam));
+        }
         let (choice, rest) = choice(&selection.cni_args).map_err(at)?;
         let (nics, warnings) = chosen(&object, &choice).map_err(at)?;
         let each = requests(&nics, selection, rest).map_err(at)?;
@@ -306,49 +317,36 @@ fn network_object(
     meaning: &MultiNic,
     nic: &NodeNic,
 ) -> Result<NetworkObject, MultiNicError> {
-    let mode = meaning.bits().map(|bits| bits.mode).unwrap_or(VlanMode::L2);
-    let mut config = meaning.plugin.options(&nic.name, mode);
-    let args = object.spec.plugin.iter().flat_map(|plugin| &plugin.args);
-    for (key, value) in args {
-        // They are texts, whatever the plugin wants.
-        let value = match serde_json::from_str(value) {
-            Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
-            _ => json!(value),
-        };
-        config.entry(key.clone()).or_insert(value);
+    let bits = meaning.bits().ok_or(MultiNicError::OtherIpam)?;
+    if nic.blocks.is_empty() {
+        return Err(MultiNicError::NoBlock);
     }
-    let mut spec = NetworkSpec {
+    let subnets = parts(meaning, nic).filter_map(|part| {
+        let mut blocks = nic.blocks.iter().filter(|block| part.contains(*block));
+        let first = blocks.clone().next()?;
+        let subnet = Subnet {
+            cidr: part,
+            gateway: None,
+            exclude: blocks
+                .by_ref()
+                .flat_map(|block| pool_excludes(block, &bits.exclude))
+                .collect(),
+        };
+        Some((family_key(first).to_owned(), subnet))
+    });
+    let routes = bits.routes.iter().map(|route| RouteSpec {
+        dst: route.dst,
+        gw: route.gw,
+    });
+    let spec = NetworkSpec {
         provider: Some(meaning.plugin.name().to_owned()),
         source_check: true,
+        subnets: subnets.collect::<BTreeMap<_, _>>(),
+        block_size: Some(block_size(&nic.blocks)),
+        routes: routes.collect(),
+        config: options(object, meaning, bits, nic),
         ..NetworkSpec::default()
     };
-    match &meaning.ipam {
-        MultiNicIpam::Single(ipam) => {
-            config.insert("ipam".to_owned(), Value::Object(ipam.clone()));
-        }
-        MultiNicIpam::Blocks(bits) => {
-            if nic.blocks.is_empty() {
-                return Err(MultiNicError::NoBlock);
-            }
-            let subnets = parts(meaning, nic).filter_map(|part| {
-                let block = nic.blocks.iter().find(|block| part.contains(*block))?;
-                let subnet = Subnet {
-                    cidr: part,
-                    gateway: None,
-                    exclude: pool_excludes(block, &bits.exclude),
-                };
-                Some((family_key(block).to_owned(), subnet))
-            });
-            spec.subnets = subnets.collect::<BTreeMap<_, _>>();
-            spec.block_size = Some(block_size(&nic.blocks));
-            let routes = bits.routes.iter().map(|route| RouteSpec {
-                dst: route.dst,
-                gw: route.gw,
-            });
-            spec.routes = routes.collect();
-        }
-    }
-    spec.config = config;
     Ok(NetworkObject {
         namespace: String::new(),
         name: object.name.clone(),
@@ -361,6 +359,33 @@ fn network_object(
         going: false,
         parsed: ReadOnce::default(),
     })
+}
+
+/// The options of the provider: the NIC, what the plugin has besides, name servers.
+fn options(
+    object: &MultiNicObject,
+    meaning: &MultiNic,
+    bits: &BlockBits,
+    nic: &NodeNic,
+) -> Map<String, Value> {
+    let mut options = meaning.plugin.options(&nic.name, bits.mode);
+    let plugin = object.spec.plugin.as_ref();
+    for (key, value) in plugin.iter().flat_map(|plugin| &plugin.args) {
+        // They are texts, whatever the plugin wants.
+        let value = match serde_json::from_str(value) {
+            Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
+            _ => json!(value),
+        };
+        options.entry(key.clone()).or_insert(value);
+    }
+    let of_plugin = plugin
+        .and_then(|plugin| plugin.dns.as_ref())
+        .map(|dns| json!(dns));
+    let of_ipam = (bits.dns != Dns::default()).then(|| json!(bits.dns));
+    if let Some(dns) = of_ipam.or(of_plugin) {
+        options.insert("dns".to_owned(), dns);
+    }
+    options
 }
 
 fn family_key(net: &IpNet) -> &'static str {

@@ -190,7 +190,11 @@ async fn agent_of(environment: &Environment, node: &str) -> Client {
                 continue;
             }
             let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(types).unwrap());
-            let api: Api<DynamicObject> = Api::all_with(environment.client.clone(), &kind);
+            let client = environment.client.clone();
+            let api: Api<DynamicObject> = match object.namespace() {
+                Some(namespace) => Api::namespaced_with(client, &namespace, &kind),
+                None => Api::all_with(client, &kind),
+            };
             let params = PatchParams::apply("plexus-test").force();
             api.patch(&object.name_any(), &params, &Patch::Apply(&object))
                 .await

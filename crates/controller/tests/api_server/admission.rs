@@ -12,6 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const RECORD: &str = "5b0c2b54-0000-4000-8000-00000000000a";
+/// A network's UID.
+const NET: &str = "5b0c2b54-0000-4000-8000-00000000000b";
 
 #[test]
 fn agents_write_their_own_records_under_their_own_names() {
@@ -24,7 +26,7 @@ fn agents_write_their_own_records_under_their_own_names() {
         let blocks: Api<Block> = Api::all(agent.clone());
         let create = async |object: Value| refusal(blocks.create(&dry, &from(object)).await);
         until("the policies are in force", async || {
-            create(block("x", "n1", "u1", "10.1.0.64/26"))
+            create(block("x", "n1", NET, "10.1.0.64/26"))
                 .await
                 .contains("its name must be")
         })
@@ -37,25 +39,31 @@ fn agents_write_their_own_records_under_their_own_names() {
             "fd00:1:2:3:4:5:6:40/122",
             "fd00:1::/64",
         ] {
-            let name = BlockSpec::name("u1", &cidr.parse().unwrap());
-            assert_eq!(create(block(&name, "n1", "u1", cidr)).await, "");
-            let wrong = block(&name, "n2", "u1", cidr);
+            let name = BlockSpec::name(NET, &cidr.parse().unwrap());
+            assert_eq!(create(block(&name, "n1", NET, cidr)).await, "");
+            let wrong = block(&name, "n2", NET, cidr);
             assert!(create(wrong).await.contains("plexus.dev/node must be"));
             let wrong = block(&name, "n1", "u2", cidr);
             assert!(create(wrong).await.contains("plexus.dev/network must be"));
-            let wrong = block(&format!("{name}0"), "n1", "u1", cidr);
+            let wrong = block(&format!("{name}0"), "n1", NET, cidr);
             assert!(create(wrong).await.contains("its name must be"));
         }
         let requests: Api<BlockRequest> = Api::all(agent.clone());
         let create = async |object: Value| refusal(requests.create(&dry, &from(object)).await);
-        assert_eq!(create(request("u1-n1", "n1", "u1")).await, "");
+        assert_eq!(create(request(&format!("{NET}-n1"), "n1", NET)).await, "");
         for (wrong, why) in [
-            (request("u1-n2", "n1", "u1"), "its name must be u1-n1"),
             (
-                request("u1-n2", "n2", "u1"),
+                request(&format!("{NET}-n2"), "n1", NET),
+                &*format!("its name must be {NET}-n1"),
+            ),
+            (
+                request(&format!("{NET}-n2"), "n2", NET),
                 "only the records of that node",
             ),
-            (request("u1-n1", "n1", "u2"), "plexus.dev/network must be"),
+            (
+                request(&format!("{NET}-n1"), "n1", "u2"),
+                "plexus.dev/network must be",
+            ),
         ] {
             let message = create(wrong).await;
             assert!(message.contains(why), "{message}");
@@ -111,8 +119,8 @@ fn agents_write_their_own_nics_and_no_block_on_them() {
 
         let blocks: Api<Block> = Api::all(agent);
         let cidr = "192.168.0.0/24";
-        let name = BlockSpec::name("u1", &cidr.parse().unwrap());
-        let mut on_nic = block(&name, "n1", "u1", cidr);
+        let name = BlockSpec::name(NET, &cidr.parse().unwrap());
+        let mut on_nic = block(&name, "n1", NET, cidr);
         assert_eq!(
             refusal(blocks.create(&dry, &from(on_nic.clone())).await),
             ""
@@ -224,7 +232,7 @@ fn block(name: &str, node: &str, network: &str, cidr: &str) -> Value {
         "apiVersion": "plexus.dev/v1alpha1", "kind": "Block",
         "metadata": {"name": name, "labels": {"plexus.dev/node": node, "plexus.dev/network": network}},
         "spec": {
-            "network": {"namespace": "a", "name": "b", "uid": "u1"},
+            "network": {"namespace": "a", "name": "b", "uid": NET},
             "cidr": cidr, "node": "n1", "nodeUID": "x",
         },
     })
@@ -235,7 +243,7 @@ fn request(name: &str, node: &str, network: &str) -> Value {
         "apiVersion": "plexus.dev/v1alpha1", "kind": "BlockRequest",
         "metadata": {"name": name, "labels": {"plexus.dev/node": node, "plexus.dev/network": network}},
         "spec": {
-            "network": {"namespace": "a", "name": "b", "uid": "u1"},
+            "network": {"namespace": "a", "name": "b", "uid": NET},
             "node": node, "family": "ipv4", "addresses": 8,
         },
     })

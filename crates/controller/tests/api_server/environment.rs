@@ -92,10 +92,10 @@ impl Environment {
             kubeconfig,
         };
         let api: Api<CustomResourceDefinition> = Api::all(environment.client.clone());
-        for crd in crds()
-            .iter()
-            .filter(|crd| crd.name_any().ends_with(".plexus.dev"))
-        {
+        for crd in crds().iter().filter(|crd| {
+            let name = crd.name_any();
+            name.ends_with(".plexus.dev") || name == "hostinterfaces.net.cogadvisor.io"
+        }) {
             let params = PatchParams::apply("plexus-test").force();
             api.patch(&crd.name_any(), &params, &Patch::Apply(crd))
                 .await

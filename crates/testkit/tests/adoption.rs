@@ -212,6 +212,25 @@ fn an_address_that_another_pod_has_takes_no_others_along() {
     one.del(&config);
 }
 
+/// A link on a link of the node has nothing there that shows that it lives: it is adopted under any name.
+#[test]
+fn a_macvlan_that_its_pod_renamed_keeps_its_address() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let config = config::one_address(&config::macvlan(&node));
+    let (one, two) = (node.pod("c1"), node.pod("c2"));
+    let had = one.cni("ADD", &config).addresses();
+    one.ns()
+        .sh("ip link set eth0 down; ip link set eth0 name own0; ip link set own0 up");
+    let agent = restart_without_journal(&node, agent);
+    let (_, text) = two.cni("ADD", &config).error();
+    assert!(text.contains(&had[0]) || text.contains("10.244."), "{text}");
+    one.del(&config);
+    assert!(!one.ns().try_sh("ip link show own0"), "DEL left it");
+    two.add(&config);
+    drop(agent);
+}
+
 /// A link that is not seen in its pod, here because the pod renamed it, lives as long as its end on the node.
 #[test]
 fn an_end_on_the_node_keeps_the_address_of_what_is_not_seen() {

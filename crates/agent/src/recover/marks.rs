@@ -131,7 +131,9 @@ impl MarkedLink {
         netns: &str,
         cookie: NetnsCookie,
     ) -> Option<(Key, Self)> {
-        if alias.ifname != link.name {
+        // A link on a link of the node has no end there that could have its name: the pod may have given it another one.
+        let is_stacked = link.parent_netns.is_some();
+        if alias.ifname != link.name && !is_stacked {
             return None;
         }
         let container = alias.container.parse().ok()?;

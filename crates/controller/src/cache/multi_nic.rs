@@ -142,9 +142,18 @@ impl Cache {
         }
         for subnet in &meaning.subnets {
             for (net, owner) in self.prefixes.overlapping(*subnet) {
-                use crate::decide::conflict::AddressOwner::Pods;
-                // Where Plexus is the cluster's own network, Nodes' podCIDRs mean nothing.
-                if !matches!(owner, Pods(_)) || self.default_network.is_none() {
+                use crate::decide::conflict::AddressOwner::{Network, Pods};
+                let is_rival = match &owner {
+                    // Where Plexus is the cluster's own network, Nodes' podCIDRs mean nothing.
+                    Pods(_) => self.default_network.is_none(),
+                    // Nobody takes an older one's addresses by making a Network.
+                    Network(name) => self
+                        .networks
+                        .get(name)
+                        .is_none_or(|rival| (&rival.id.created, &rival.id.uid) < own),
+                    _ => true,
+                };
+                if is_rival {
                     rivals.push(format!("{net} ({owner})"));
                 }
             }

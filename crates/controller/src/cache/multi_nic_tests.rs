@@ -1,7 +1,7 @@
 //! Which change concerns which multi-NIC network, and who had addresses first.
 
 use super::*;
-use crate::cache::{Identity, NodeView, Update};
+use crate::cache::{Identity, NetworkView, NodeView, Update};
 use kube::runtime::watcher::Event;
 use plexus_api::objects::{BlockNic, MultiNicNetworkSpec, MultiNicNetworkStatus};
 use plexus_core::multinic::Nic;
@@ -169,4 +169,24 @@ fn of_two_that_overlap_the_older_one_has_the_addresses() {
     };
     assert_eq!(rivals(&old), [""; 0]);
     assert_eq!(rivals(&new), ["10.0.0.0/8 of MultiNicNetwork z"]);
+}
+
+#[test]
+fn of_networks_that_overlap_only_older_ones_count() {
+    let mut cache = Cache::default();
+    let rails = network("rails", "t2", "10.0.0.0/8");
+    keys(&mut cache, Update::MultiNic(Event::Apply(rails.clone())));
+    for (name, created, cidr) in [("old", "t1", "10.1.0.0/16"), ("young", "t3", "10.2.0.0/16")] {
+        let spec = json!({"provider": "routed", "subnets": {"a": {"cidr": cidr}}});
+        let view = NetworkView {
+            id: id(name, created),
+            owner: None,
+            spec: Ok(serde_json::from_value(spec).unwrap()),
+            status: Default::default(),
+        };
+        cache.feed(Update::Network(Event::Apply((Name::new("t", name), view))));
+    }
+    let meaning = rails.1.spec.as_ref().unwrap().meaning().unwrap();
+    let rivals = cache.multi_nic_rivals(&rails.0, &rails.1, &meaning);
+    assert_eq!(rivals, ["10.1.0.0/16 (Network t/old)"]);
 }

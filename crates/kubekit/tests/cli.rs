@@ -424,7 +424,7 @@ fn what_is_missing(cli: &Cli<'_>) {
     );
     cli.fails(
         &["get", "pods", "--context", "nosuch"],
-        "has it that context",
+        "there is no context nosuch",
     );
     cli.fails(&["get", "cniconfigs"], "the API server knows no CNIConfig");
     let pods = [

@@ -30,6 +30,11 @@ pub(super) fn node(snapshot: &Snapshot, node: &str) -> Option<Answer> {
             "" => "it is not Ready".to_owned(),
             message => format!("it is not Ready: {message}"),
         };
+        // The kubelet says so of a node whose agent is away: that is what to mend.
+        let by_network = text(ready, "/message").contains("NetworkPluginNotReady");
+        if let Some(away) = agent(snapshot, node).filter(|_| by_network) {
+            return Some(away);
+        }
         return Some(Answer::waits(
             Reason::NodeNotReady,
             about,

@@ -169,6 +169,16 @@ pub(super) fn nodes_and_agents() {
         State::Waits,
         &["no agent runs"],
     );
+    // The kubelet has noticed it, too.
+    let unready = "container runtime network not ready: reason:NetworkPluginNotReady";
+    elsewhere.nodes[0]["status"]["conditions"] =
+        json!([{"type": "Ready", "status": "False", "message": unready}]);
+    says(
+        diagnose_pod(&elsewhere, &on("blue")),
+        Reason::AgentAway,
+        State::Waits,
+        &["no agent runs"],
+    );
     let mut silent = snapshot();
     silent.networks.push(active("blue"));
     silent.events.push(event(

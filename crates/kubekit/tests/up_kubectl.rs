@@ -86,7 +86,6 @@ fn every_example_is_applied() {
             "claims-by-name",
         ),
         ("cniconfig", "macvlan-host-local", "default"),
-        ("multinicnetwork", "multi-nic-sample", "default"),
         ("net-attach-def", "multus-vpc-xxxx-yyyy", "multus"),
     ] {
         let described = || kubectl.ok(&["describe", kind, name, "-n", namespace]);
@@ -96,8 +95,14 @@ fn every_example_is_applied() {
         };
         assert!(within(TIMEOUT, says_so), "{kind} {name}: {}", described());
     }
-    let networks = kubectl.ok(&["get", "multinicnetworks"]);
-    assert!(networks.contains("WaitForConfig"), "{networks}");
+    let waits = || {
+        let networks = kubectl.ok(&["get", "multinicnetworks"]);
+        networks.contains("WaitForConfig")
+    };
+    assert!(
+        within(TIMEOUT, waits),
+        "the MultiNicNetwork does not say what it waits for"
+    );
     let networks = kubectl.ok(&["get", "networks.plexus.dev", "net1"]);
     assert!(networks.contains("Pending"), "{networks}");
     // The document's own names, as kubectl shows them.

@@ -9,6 +9,7 @@ mod validator;
 pub(crate) use validator::KindValidator;
 
 use anyhow::{Context, anyhow};
+use plexus_api::objects::MULTI_NIC_SUCCESSOR;
 use plexus_embedded::alias::CORE_NETWORK;
 use plexus_embedded::kinds::Kinds;
 use serde_json::Value;
@@ -22,10 +23,14 @@ pub(crate) fn all() -> anyhow::Result<Kinds> {
     kinds.with_alias(CORE_NETWORK).map_err(|why| anyhow!(why))
 }
 
-/// The definitions of our kinds, and of the NAD.
+/// The definitions of our kinds, and of the NAD. Not of the successor's group: nobody serves its MultiNicNetworks here, and
+/// kubectl would take them for what `multinicnetworks` means.
 fn definitions() -> anyhow::Result<Vec<Value>> {
     let all = plexus_api::objects::crds();
-    let all = all.iter().map(serde_json::to_value);
+    let served = all
+        .iter()
+        .filter(|definition| definition.spec.group != MULTI_NIC_SUCCESSOR);
+    let all = served.map(serde_json::to_value);
     all.collect::<Result<_, _>>()
         .context("cannot write the definitions of our own kinds")
 }
@@ -51,7 +56,6 @@ mod tests {
             ("net.cogadvisor.io", "v1", "cidrs"),
             ("net.cogadvisor.io", "v1", "hostinterfaces"),
             ("net.cogadvisor.io", "v1", "ippools"),
-            ("multinic.fms.io", "v1", "multinicnetworks"),
         ] {
             let served = kinds.get(group, version, plural);
             assert!(served.is_some(), "{plural}.{group}/{version}");

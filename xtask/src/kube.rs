@@ -1,11 +1,12 @@
 //! Real clusters: builds the components, our binaries and `kubelab` (in `crates/kubekit`), and lets
 //! that do the rest. `NODES` and `KUBE` (further options of `kubelab up`) come from the environment.
 
-use crate::suite::{executables, make_test};
+use crate::suite::schedule::Load;
+use crate::suite::{self, Job, executables, make_test, make_test_kube};
 use crate::workspace::Workspace;
 use crate::{api, build, failed, go_tools, kube_tools, lock, run};
-use anyhow::{Context, Result};
-use std::path::PathBuf;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The lab that `kube-up` makes.
@@ -32,44 +33,52 @@ pub(crate) fn down(workspace: &Workspace) -> Result<()> {
     stop(workspace, BY_HAND)
 }
 
-/// The end-to-end tests on a cluster of their own.
+/// The verb that runs the part of this tier which has a server of its own, and which [`test`] starts: `cargo xtask bare-part`.
+pub(crate) const BARE_PART: &str = "bare-part";
+/// Says that there is time for what another tier shows as well; the tests read it too.
+const LONG: &str = "PLEXUS_TEST_LONG";
+
+/// The end-to-end tests: on a cluster that they share, and beside it those that make one of their own.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let _alone = lock::build_directory(workspace)?;
     failed::forget(workspace)?;
+    tools(workspace)?;
+    let executables = executables::built(workspace)?;
     let plexus = dev_binaries(workspace)?;
-    api::kubectl(workspace)?;
-    on_bare_api_server(workspace)?;
-    let names = end_to_end(workspace)?;
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut tests = run::suite(workspace, &names)?;
-    tests.arg("--no-fail-fast");
-    // For the tests that need a lab of their own.
-    tests.env("PLEXUS_BIN", &plexus);
-    in_lab(workspace, FOR_TESTS, &plexus, tests)
+    let state = workspace.cache.join("kube").join(FOR_TESTS);
+    let prepare = |command: &mut Command| {
+        tell_of_lab(workspace, &state, command);
+        // For the tests that need a lab of their own.
+        command.env("PLEXUS_BIN", &plexus);
+    };
+    let long = std::env::var_os(LONG).is_some();
+    let mut jobs = vec![bare_job(workspace)];
+    jobs.extend(make_test_kube::jobs(
+        workspace,
+        &executables,
+        long,
+        prepare,
+    )?);
+    in_lab(workspace, FOR_TESTS, &plexus, || {
+        suite::run(workspace, "make test-kube", make_test_kube::SLOTS, jobs)
+    })
 }
 
-/// The tests of `crates/kubekit` that need a cluster: those behind the feature.
-fn end_to_end(workspace: &Workspace) -> Result<Vec<String>> {
-    let dir = workspace.root.join("crates/kubekit/tests");
-    let failed = || format!("cannot read {}", dir.display());
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(&dir).with_context(failed)? {
-        let path = entry.with_context(failed)?.path();
-        let main = if path.is_dir() {
-            path.join("main.rs")
-        } else {
-            path.clone()
-        };
-        let text = std::fs::read_to_string(main).unwrap_or_default();
-        if executables::opens_with(&text, "e2e") {
-            names.extend(
-                path.file_stem()
-                    .map(|stem| stem.to_string_lossy().into_owned()),
-            );
-        }
+fn bare_job(workspace: &Workspace) -> Job {
+    // It asks for the place of `xtask`, as we did.
+    let mut command = Command::new(workspace.target.join("debug/xtask"));
+    command.arg(BARE_PART).current_dir(&workspace.root);
+    Job {
+        name: "API server without Plexus".to_owned(),
+        command,
+        load: Load::OwnCluster,
     }
-    names.sort();
-    Ok(names)
+}
+
+/// The part with an API server of its own. Needs what [`test`] builds.
+pub(crate) fn bare_part(workspace: &Workspace) -> Result<()> {
+    api::kubectl(workspace)?;
+    on_bare_api_server(workspace)
 }
 
 /// The parts that only need an API server, on one with nothing of Plexus in it.
@@ -124,7 +133,7 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<()> {
         "--bench",
         "kube",
     ]);
-    in_lab(workspace, FOR_BENCH, &plexus, bench)
+    command_in_lab(workspace, FOR_BENCH, &plexus, bench)
 }
 
 /// `crates/kubekit/src/bin/soak/`, with what users get.
@@ -133,25 +142,42 @@ pub(crate) fn soak(workspace: &Workspace) -> Result<()> {
     let plexus = release_binaries(workspace)?;
     let mut soak = run::cargo_command(workspace)?;
     soak.args(["run", "-p", "plexus-kubekit", "--bin", "soak"]);
-    in_lab(workspace, FOR_SOAK, &plexus, soak)
+    command_in_lab(workspace, FOR_SOAK, &plexus, soak)
 }
 
-/// Runs a command with a new lab; the lab is gone afterwards, whatever happened. What a run that was
-/// interrupted has left under this name goes first.
-fn in_lab(
+fn command_in_lab(
     workspace: &Workspace,
     prefix: &str,
     plexus: &PathBuf,
     mut command: Command,
 ) -> Result<()> {
-    stop(workspace, prefix)?;
     let state = workspace.cache.join("kube").join(prefix);
+    tell_of_lab(workspace, &state, &mut command);
+    in_lab(workspace, prefix, plexus, || {
+        run::logged(workspace, &mut command)
+    })
+}
+
+/// Which lab a command uses.
+fn tell_of_lab(workspace: &Workspace, state: &Path, command: &mut Command) {
     command
-        .env("PLEXUS_KUBE_STATE", &state)
+        .env("PLEXUS_KUBE_STATE", state)
         .env("PLEXUS_KUBE_ROOT", workspace.cache.join("kube"))
         // Somebody's lab is not what is meant.
         .env_remove("PLEXUS_LAB");
-    let done = start(workspace, prefix, plexus).and_then(|()| run::logged(workspace, &mut command));
+}
+
+/// Does something with a new lab; the lab is gone afterwards, whatever happened. What a run that was
+/// interrupted has left under this name goes first.
+fn in_lab(
+    workspace: &Workspace,
+    prefix: &str,
+    plexus: &PathBuf,
+    work: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    stop(workspace, prefix)?;
+    let state = workspace.cache.join("kube").join(prefix);
+    let done = start(workspace, prefix, plexus).and_then(|()| work());
     let name = format!("cluster-{prefix}");
     let done = failed::keep(workspace, &name, &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, prefix);

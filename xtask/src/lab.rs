@@ -112,7 +112,7 @@ fn check(executables: &[Executable]) -> Result<()> {
 
 fn test_job(workspace: &Workspace, executables: &[Executable], suite: &Suite) -> Result<Job> {
     let executable = named(executables, suite.target)?;
-    let mut command = executable.command(workspace)?;
+    let mut command = executable.timed(workspace)?;
     command.args(suite.arguments);
     Ok(Job {
         name: executable.name(),

@@ -50,7 +50,7 @@ const USAGE: &str = "usage: cargo xtask <verb>
   kube-up    a real cluster with Plexus; NODES=2, KUBE=\"options of kubelab up\"
   kube-down  remove it
   lab-cases  the end-to-end cases that need no kubelet, on a lab
-  test-kube  the end-to-end tests on a cluster of their own
+  test-kube  the end-to-end tests, on one cluster and beside it on others
   bench-kube the benchmark on a cluster, against Multus
   soak       churn on a cluster for an hour
   vm [--without-modules] [--limit SECONDS] COMMAND…  run it on Debian's kernel, in a virtual machine";
@@ -100,6 +100,7 @@ fn run_verb() -> Result<()> {
         "kube-down" => kube::down(&workspace),
         "lab-cases" => lab_cases::run(&workspace),
         "test-kube" => kube::test(&workspace),
+        kube::BARE_PART => kube::bare_part(&workspace),
         "bench-kube" => kube::bench(&workspace),
         "soak" => kube::soak(&workspace),
         unknown => bail!("no verb {unknown:?}\n{USAGE}"),

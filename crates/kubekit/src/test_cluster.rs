@@ -1,8 +1,7 @@
 //! The cluster that the tests of this run share: Kubernetes (`PLEXUS_KUBE_STATE`) or a lab of virtual nodes
 //! (`PLEXUS_LAB`). Only this module says what only the former has.
 //!
-//! Within a file each case asks for what it needs ([`Need`]); so does each scenario of `deletion`, `restart` and
-//! `faults`. These files are for Kubernetes as a whole:
+//! Within a file each case asks for what it needs ([`Need`]); so does each scenario of `disturbances`. These files are for Kubernetes as a whole:
 //!
 //! | file | why not on a lab | what shows the same there |
 //! |---|---|---|
@@ -74,6 +73,18 @@ pub fn kubernetes(need: Need) -> Result<Option<&'static Kube>> {
         return Ok(None);
     }
     Kube::shared().map(Some)
+}
+
+/// Whether this run has the time for what another tier shows as well: `make test-long`.
+pub fn is_long_run() -> bool {
+    std::env::var_os("PLEXUS_TEST_LONG").is_some()
+}
+
+/// Says what is not done on Kubernetes in each run.
+pub fn left_to_labs(what: &str) {
+    print_once(format!(
+        "{what}: left out, a lab shows it; `make test-long` runs it on Kubernetes too\n"
+    ));
 }
 
 /// Says what is not done on a lab, and why.

@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 /// Features of tests that need more than `make test` has, and where these tests run.
 const TIERS: &[(&str, Tier)] = &[("scenarios", Tier::Lab), ("e2e", Tier::Cluster)];
 
+/// Targets with `harness = false`.
+const OWN_HARNESS: &[&str] = &["in_root", "debian_kernel"];
+
 /// The verb that runs a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
@@ -53,6 +56,18 @@ impl Executable {
     /// It, as `cargo test` would start it.
     pub(crate) fn command(&self, workspace: &Workspace) -> Result<Command> {
         self.on(workspace, &self.program)
+    }
+
+    /// The same, and it prints how long each test took, if it has libtest's harness. Only nightly toolchains offer that without the
+    /// variable, which is for compilers.
+    pub(crate) fn timed(&self, workspace: &Workspace) -> Result<Command> {
+        let mut command = self.command(workspace)?;
+        if !OWN_HARNESS.contains(&&*self.target) {
+            command
+                .env("RUSTC_BOOTSTRAP", "1")
+                .args(["-Zunstable-options", "--report-time"]);
+        }
+        Ok(command)
     }
 
     /// A program that starts it, with the same directory and variables.

@@ -83,8 +83,8 @@ fn what_needs_a_cluster_or_minutes_is_known_in_the_tree() {
         }
     }
     gated.sort();
-    let kubekit = "apply_differential bare_api cli cluster_cni conformance deletion faults multus networks observability \
-                   one_add privilege privileges query restart rights seed_000 smoke status up_containerd up_kubectl variants";
+    let kubekit = "apply_differential bare_api cli cluster_cni conformance disturbances multus networks observability \
+                   one_add privilege privileges query rights seed_000 smoke status up_containerd up_kubectl variants";
     let kubekit = kubekit.split(' ').map(|name| format!("kubekit {name}"));
     let mut expected: Vec<String> = ["controller api_server", "embedded kubectl"]
         .map(str::to_owned)

@@ -105,7 +105,7 @@ pub(crate) fn jobs(
     check_tables(all)?;
     let mut jobs = Vec::new();
     for (executable, arguments) in selected(all) {
-        let mut command = executable.command(workspace)?;
+        let mut command = executable.timed(workspace)?;
         command.args(&arguments);
         if is(executable, &CONFORMANCE) {
             command.env("PLEXUS_CONFORMANCE_KUBECONFIG", kubeconfig);

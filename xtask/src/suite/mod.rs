@@ -3,14 +3,18 @@
 //! ```text
 //!   executables   which there are, and the tier of each
 //!   make_test     those of `make test`: what runs beside what, and what is left to other tiers
+//!   make_test_kube  those of `make test-kube`, on the cluster that they share or with their own
 //!   schedule      who may start now; decides only
 //!   report        what is printed of one that ended, and of all
+//!   slow          why some tests take long
 //! ```
 
 pub(crate) mod executables;
 pub(crate) mod make_test;
+pub(crate) mod make_test_kube;
 mod report;
 pub(crate) mod schedule;
+mod slow;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -46,7 +50,7 @@ struct Running {
 }
 
 /// Runs all jobs in the order of the list, as far as their loads let them. What a job printed is shown when it has ended: all if it
-/// failed, else how many tests passed. Ends with the slowest jobs, and fails with the names of those that failed.
+/// failed, else how many tests passed. Ends with the slowest jobs and tests, and fails with the names of those that failed.
 pub(crate) fn run(workspace: &Workspace, tier: &str, slots: Slots, jobs: Vec<Job>) -> Result<()> {
     let begun = Instant::now();
     let dir = output_dir(workspace, tier)?;
@@ -140,6 +144,7 @@ fn finish(mut job: Running) -> Done {
     );
     print!("{}", report::shown(&text, succeeded));
     Done {
+        tests: report::times(&text),
         name: job.name,
         took,
         succeeded,

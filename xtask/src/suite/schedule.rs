@@ -8,6 +8,10 @@ pub(crate) enum Load {
     Works,
     /// It sleeps, or waits for what it has started, most of the time.
     Waits,
+    /// It works on the cluster that the tests of a run share.
+    SharedCluster,
+    /// It makes a cluster of its own.
+    OwnCluster,
     /// It measures time, or looks at what is there of the whole machine: nothing else runs meanwhile.
     Alone,
 }
@@ -21,22 +25,38 @@ pub(crate) struct Slots {
     pub(crate) works: usize,
 }
 
+/// One at a time disturbs nobody on the shared cluster, and two clusters are what two cores carry.
+const CLUSTER_SLOTS: usize = 1;
+
+impl Slots {
+    /// Of those with this load.
+    fn of(self, load: Load) -> usize {
+        match load {
+            Load::Works => self.works,
+            Load::Waits => self.all,
+            Load::SharedCluster | Load::OwnCluster => CLUSTER_SLOTS,
+            Load::Alone => 1,
+        }
+    }
+}
+
 /// The first of `waiting` that may start beside `running`.
 pub(super) fn next(waiting: &[Load], running: &[Load], slots: Slots) -> Option<usize> {
     if running.contains(&Load::Alone) || running.len() >= slots.all {
         return None;
     }
-    let working = running.iter().filter(|load| **load == Load::Works).count();
-    waiting.iter().position(|load| match load {
-        Load::Alone => running.is_empty(),
-        Load::Works => working < slots.works,
-        Load::Waits => true,
+    waiting.iter().position(|load| {
+        let alike = running.iter().filter(|beside| *beside == load).count();
+        match load {
+            Load::Alone => running.is_empty(),
+            load => alike < slots.of(*load),
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Load::{Alone, Waits, Works};
+    use super::Load::{Alone, OwnCluster, SharedCluster, Waits, Works};
     use super::*;
 
     const SLOTS: Slots = Slots { all: 3, works: 2 };
@@ -104,6 +124,27 @@ mod tests {
         assert_eq!(next(&[Works, Waits], &[Alone], SLOTS), None);
         assert_eq!(next(&[Waits], &[Waits, Waits, Waits], SLOTS), None);
         assert_eq!(next(&[], &[], SLOTS), None);
+    }
+
+    #[test]
+    fn one_runs_on_the_shared_cluster_beside_one_with_its_own() {
+        let jobs = [
+            (OwnCluster, 3),
+            (OwnCluster, 2),
+            (SharedCluster, 4),
+            (SharedCluster, 1),
+            (Waits, 1),
+        ];
+        let ticks = run(&jobs, Slots { all: 2, works: 1 });
+        let expected = [
+            vec![0, 2],
+            vec![0, 2],
+            vec![0, 2],
+            vec![2, 1],
+            vec![1, 3],
+            vec![4],
+        ];
+        assert_eq!(ticks, expected);
     }
 
     #[test]

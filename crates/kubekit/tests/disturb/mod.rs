@@ -59,7 +59,7 @@ impl Scenario {
 }
 
 /// Runs all scenarios; prints each one that fails and goes on with the next. After each of them the state of the
-/// cluster must be consistent.
+/// cluster must be consistent. On Kubernetes those that a lab shows as well run in the long tier only, or if they are chosen by name.
 pub(crate) fn run_scenarios(scenarios: &[Scenario]) {
     let only = std::env::var("PLEXUS_SCENE").unwrap_or_default();
     let host = TestHost::open();
@@ -71,6 +71,12 @@ pub(crate) fn run_scenarios(scenarios: &[Scenario]) {
     {
         let started = Instant::now();
         let scenario: &dyn Fn() = match (body, &host) {
+            (ScenarioBody::Anywhere(_), TestHost::Kubernetes { .. })
+                if !test_cluster::is_long_run() && only.is_empty() =>
+            {
+                test_cluster::left_to_labs(name);
+                continue;
+            }
             (ScenarioBody::Anywhere(body), _) => &|| body(cluster),
             (ScenarioBody::OnKubernetes(_, body), TestHost::Kubernetes { kube, .. }) => {
                 &|| body(kube)

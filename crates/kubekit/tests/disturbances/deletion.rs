@@ -1,23 +1,18 @@
 //! A pod is deleted and nothing of it stays, whoever was away at the time; what comes after it under
 //! the same name never meets it.
-#![cfg(feature = "e2e")]
-#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
-mod common;
-mod disturb;
-
-use disturb::{
-    NodeWithoutAgent, Scenario, pod_of_three, record_of, run_scenarios, three_networks, uid_of,
-    wait_agent,
+use crate::common;
+use crate::disturb;
+use crate::disturb::{
+    NodeWithoutAgent, Scenario, pod_of_three, record_of, three_networks, uid_of, wait_agent,
 };
 use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Namespace, Object, breakable};
 use serde_json::{Value, json};
 
-#[test]
-fn deletions() {
-    run_scenarios(&[
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
         Scenario::anywhere("everybody is there", everybody_is_there),
         Scenario::anywhere("the agent is away", no_agent),
         Scenario::anywhere("the node cannot be asked", no_answer),
@@ -25,7 +20,7 @@ fn deletions() {
         Scenario::with(Need::Power, "the power was off", no_power),
         Scenario::anywhere("the Node is registered again", registered_again),
         Scenario::with(Need::Power, "the Node is removed", no_node),
-    ]);
+    ]
 }
 
 fn everybody_is_there(cluster: &dyn Breakable) {

@@ -1,24 +1,20 @@
 //! Agents and controller come and go while pods start: no pod fails for good or lacks an interface,
 //! networks are known before pods are handled, what was installed stays in place.
-#![cfg(feature = "e2e")]
-#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
-mod common;
-mod disturb;
-
-use disturb::churn::Churn;
-use disturb::{
-    NodeWithoutAgent, Scenario, kill_agent, kill_controller, pod_of_three, run_scenarios,
-    three_networks, uid_of, wait_agent,
+use crate::common;
+use crate::disturb;
+use crate::disturb::churn::Churn;
+use crate::disturb::{
+    NodeWithoutAgent, Scenario, kill_agent, kill_controller, pod_of_three, three_networks, uid_of,
+    wait_agent,
 };
 use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::test_cluster::Need;
 use plexus_kubekit::{Breakable, Cluster, Kube, Object, wait};
 use serde_json::json;
 
-#[test]
-fn restarts() {
-    run_scenarios(&[
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
         Scenario::anywhere("ten restarts of agents and controller", ten_restarts),
         Scenario::with(Need::Kinds, "a rolling update", a_rolling_update),
         Scenario::anywhere("a network made while the controller is away", no_controller),
@@ -29,7 +25,7 @@ fn restarts() {
             "mounts that do not propagate",
             wrong_mounts,
         ),
-    ]);
+    ]
 }
 
 fn ten_restarts(cluster: &dyn Breakable) {

@@ -1,16 +1,13 @@
 //! Whatever dies, comes back with all that it had and leaves nothing behind: every component killed
 //! under churn, etcd restored from a backup, pods that move by force, an API server that stays away.
-#![cfg(feature = "e2e")]
-#![allow(clippy::expect_used, reason = "a test that cannot go on ends")]
 
-mod common;
-mod disturb;
-
-use disturb::churn::Churn;
-use disturb::follower::Follower;
-use disturb::{
-    Scenario, kill_agent, kill_controller, pod_of_three, record_of, run_scenarios, three_networks,
-    uid_of, wait_agent,
+use crate::common;
+use crate::disturb;
+use crate::disturb::churn::Churn;
+use crate::disturb::follower::Follower;
+use crate::disturb::{
+    Scenario, kill_agent, kill_controller, pod_of_three, record_of, three_networks, uid_of,
+    wait_agent,
 };
 use plexus_kubekit::cluster::TIMEOUT;
 use plexus_kubekit::test_cluster::Need;
@@ -20,9 +17,8 @@ use serde_json::{Value, json};
 /// An address that a pod asks for by itself.
 const FIXED: &str = "10.35.0.77";
 
-#[test]
-fn faults() {
-    run_scenarios(&[
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
         Scenario::with(
             Need::Parts,
             "everything is killed under churn",
@@ -31,7 +27,7 @@ fn faults() {
         Scenario::anywhere("twenty sandboxes without an API server", twenty_sandboxes),
         Scenario::anywhere("a pod moves by force", a_pod_moves_by_force),
         Scenario::with(Need::Parts, "etcd is restored", etcd_is_restored),
-    ]);
+    ]
 }
 
 /// A hundred pods; each part is killed twice. Nothing starts the lab's own parts again but we.

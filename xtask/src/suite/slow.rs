@@ -1,0 +1,49 @@
+//! Why some tests take more than 20 s. A test that is not here and takes that long is named at the end of a run.
+
+/// An executable as a report calls it, the beginning of a test's name, and why it takes long.
+type Reason = (&'static str, &'static str, &'static str);
+
+const REASONS: &[Reason] = &[
+    (
+        "plexus-testkit crash",
+        "",
+        "an agent dies at each place, and starts again each time",
+    ),
+    (
+        "plexus-kubekit disturbances",
+        "",
+        "a cluster of its own comes up, and each scenario waits until it has settled",
+    ),
+    ("plexus-kubekit multus", "", "a cluster of its own comes up"),
+    (
+        "plexus-kubekit variants",
+        "",
+        "a cluster of its own comes up",
+    ),
+];
+
+/// Why a test takes long, if that is known. A run in parts has its arguments in its name.
+pub(super) fn reason(executable: &str, test: &str) -> Option<&'static str> {
+    let fits = |(of, begins, _): &&Reason| {
+        let rest = executable.strip_prefix(*of);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            && test.starts_with(*begins)
+    };
+    REASONS.iter().find(fits).map(|(_, _, reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_an_executable_have_its_reasons() {
+        let crash = reason("plexus-testkit crash", "four::shim");
+        assert!(crash.is_some());
+        assert_eq!(
+            reason("plexus-testkit crash --skip four", "one::shim"),
+            crash
+        );
+        assert_eq!(reason("plexus-testkit crashes", "four::shim"), None);
+    }
+}

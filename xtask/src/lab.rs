@@ -122,18 +122,17 @@ fn test_job(workspace: &Workspace, executables: &[Executable], suite: &Suite) ->
 }
 
 fn cards(workspace: &Workspace, executables: &[Executable]) -> Result<Job> {
-    let inside = test_job(workspace, executables, &CARDS)?;
     let executable = named(executables, CARDS.target)?;
     let mut command = executable.on(workspace, &vm::script(workspace))?;
     command
         .args(["--limit", "900"])
-        .arg(inside.command.get_program());
-    command.args(inside.command.get_args());
+        .arg(&executable.program)
+        .args(CARDS.arguments);
     command.env("PLEXUS_TEST_NICS", "1");
     Ok(Job {
-        name: format!("{} in a virtual machine", inside.name),
+        name: format!("{} in a virtual machine", executable.name()),
         command,
-        load: inside.load,
+        load: CARDS.load,
     })
 }
 

@@ -10,6 +10,27 @@ const REASONS: &[Reason] = &[
         "an agent dies at each place, and starts again each time",
     ),
     (
+        "plexus scenarios",
+        "",
+        "things go wrong many times on three nodes, and each time it waits until all is well again",
+    ),
+    (
+        "plexus lab_cli",
+        "diagnose::away",
+        "the API server counts a node as away after its lease ran out",
+    ),
+    (
+        "plexus lab_cli",
+        "diagnose::",
+        "each answer needs a fault of its own on the lab",
+    ),
+    ("plexus lab_cli", "kernel::", "it boots virtual machines"),
+    (
+        "plexus lab_cli",
+        "verbs::",
+        "it goes through the commands of a page of the book one after the other",
+    ),
+    (
         "plexus-kubekit disturbances",
         "",
         "a cluster of its own comes up, and each scenario waits until it has settled",

@@ -301,6 +301,7 @@ fn check_bits(subnets: &[IpNet], empty: bool, bits: &BlockBits, problems: &mut P
             problems.add("spec.subnet", text);
         }
     }
+    check_routes(subnets, bits, problems);
     for (i, net) in bits.exclude.iter().enumerate() {
         let path = format!("spec.ipam.excludeCIDRs[{i}]");
         if let Some(text) = host_bits(net) {
@@ -311,6 +312,22 @@ fn check_bits(subnets: &[IpNet], empty: bool, bits: &BlockBits, problems: &mut P
                 path,
                 format!("{net} is not inside the subnet: leave it out"),
             );
+        }
+    }
+}
+
+/// A gateway is another pod's address, or one that a route without a gateway leads to.
+fn check_routes(subnets: &[IpNet], bits: &BlockBits, problems: &mut Problems) {
+    for (i, route) in bits.routes.iter().enumerate() {
+        let Some(gw) = route.gw else { continue };
+        let on_link = bits.routes.iter().filter(|other| other.gw.is_none());
+        let mut near = subnets.iter().chain(on_link.map(|other| &other.dst));
+        if !near.any(|net| net.contains(&gw)) {
+            let text = format!(
+                "is {gw}, which no interface of a pod reaches: write an address inside the subnet, or a route to it \
+                 without gw besides"
+            );
+            problems.add(format!("spec.ipam.routes[{i}].gw"), text);
         }
     }
 }

@@ -21,7 +21,9 @@ fn facts<'a>(meaning: &'a MultiNic, assignment: &'a Assignment) -> MultiNicFacts
         rivals: &[],
         assignment,
         hosts: (2, 2),
+        unmade: &[],
         foreign: &[],
+        undefined: &[],
     }
 }
 
@@ -157,6 +159,31 @@ fn whoever_does_not_fit_is_named_in_a_condition_and_an_event() {
     );
     assert_eq!(complaints(&facts)[0].0, "NotPlaced");
     assert_eq!(status.route_status, "N/A");
+}
+
+#[test]
+fn what_the_server_refuses_is_said_and_taken_back() {
+    let meaning = meaning("l2");
+    let assignment = assigned(&[("n1", 0, "10.0.1.0/24", "192.168.0.0/24")]);
+    let mut facts = facts(&meaning, &assignment);
+    let blocks = ["Block u-1 is there".to_owned()];
+    let definitions = ["cannot create a/x".to_owned()];
+    (facts.unmade, facts.undefined) = (&blocks, &definitions);
+    let refused = status(&facts, &MultiNicNetworkStatus::default(), "t");
+    let not_written = ("False", "NotWritten", "Block u-1 is there");
+    assert_eq!(ready(&refused), not_written);
+    assert_eq!(condition(&refused, "Placed"), Some(not_written));
+    assert_eq!(
+        condition(&refused, "Definitions"),
+        Some(("False", "NotWritten", "cannot create a/x"))
+    );
+    assert_eq!(refused.config_status, "Failed");
+    assert_eq!(complaints(&facts).len(), 2);
+    (facts.unmade, facts.undefined) = (&[], &[]);
+    let written = status(&facts, &refused, "t2");
+    assert_eq!(ready(&written).0, "True");
+    assert_eq!(condition(&written, "Placed").unwrap().0, "True");
+    assert_eq!(condition(&written, "Definitions").unwrap().1, "Made");
 }
 
 #[test]

@@ -194,13 +194,25 @@ fn discovery(facts: &MultiNicFacts<'_>) -> Discovery {
     }
 }
 
+/// What is known of the nodes' routes. Each node makes its own and tells nobody: that all are in place is not known here.
 fn route_status(facts: &MultiNicFacts<'_>) -> &'static str {
     let bits = facts.meaning.ok().and_then(MultiNic::bits);
-    match bits {
-        Some(bits) if bits.mode.is_routed() && !facts.assignment.blocks.is_empty() => {
-            "WaitForRoutes"
-        }
-        _ => "N/A",
+    if facts.deleting || bits.is_none_or(|bits| !bits.mode.is_routed()) {
+        return "N/A";
+    }
+    let no_way = |one: &LeftOut| matches!(one, LeftOut::NoAddress { .. });
+    let nodes: BTreeSet<&str> = {
+        let blocks = facts.assignment.blocks.values();
+        blocks.map(|block| block.node.as_str()).collect()
+    };
+    match nodes.len() {
+        _ if facts.assignment.left_out.iter().any(no_way) => "Failed",
+        // What it had before stays.
+        0 if facts.obstacle().is_some() => "Unknown",
+        0 => "WaitForRoutes",
+        // Nobody to route to.
+        1 => "Success",
+        _ => "Unknown",
     }
 }
 

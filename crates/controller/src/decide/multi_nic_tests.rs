@@ -83,7 +83,7 @@ fn a_placed_network_is_ready_and_deciding_again_changes_nothing() {
     assert_eq!(ready(&first), ("True", "Ready", ""));
     assert_eq!(
         (first.config_status.as_str(), first.route_status.as_str()),
-        ("Success", "WaitForRoutes")
+        ("Success", "Unknown")
     );
     let results: Vec<_> = first
         .compute_results
@@ -159,6 +159,34 @@ fn whoever_does_not_fit_is_named_in_a_condition_and_an_event() {
     );
     assert_eq!(complaints(&facts)[0].0, "NotPlaced");
     assert_eq!(status.route_status, "N/A");
+}
+
+#[test]
+fn of_routes_is_said_what_is_known() {
+    let (l2, l3) = (meaning("l2"), meaning("l3s"));
+    let routes = |meaning: &MultiNic, assignment: &Assignment| {
+        let facts = facts(meaning, assignment);
+        status(&facts, &MultiNicNetworkStatus::default(), "t").route_status
+    };
+    let none = Assignment::default();
+    let one = [("n1", 0, "10.0.1.0/24", "192.168.0.0/24")];
+    let two = [one[0], ("n2", 0, "10.0.1.0/24", "192.168.1.0/24")];
+    assert_eq!(routes(&l2, &assigned(&two)), "N/A");
+    assert_eq!(routes(&l3, &none), "WaitForRoutes");
+    assert_eq!(routes(&l3, &assigned(&one)), "Success");
+    assert_eq!(routes(&l3, &assigned(&two)), "Unknown");
+    let mut no_way = assigned(&two);
+    no_way.left_out = vec![LeftOut::NoAddress {
+        host: "n2".to_owned(),
+        nic: "eth1".to_owned(),
+        family: plexus_types::Family::V6,
+    }];
+    assert_eq!(routes(&l3, &no_way), "Failed");
+    let mut conflict = facts(&l3, &none);
+    let rivals = ["192.168.0.0/24 of MultiNicNetwork old".to_owned()];
+    conflict.rivals = &rivals;
+    let conflict = status(&conflict, &MultiNicNetworkStatus::default(), "t");
+    assert_eq!(conflict.route_status, "Unknown");
 }
 
 #[test]

@@ -97,6 +97,7 @@ impl MultiNicNetworkSpec {
         match &ipam {
             Some(MultiNicIpam::Blocks(bits)) => {
                 check_bits(&subnets, self.subnet.is_empty(), bits, &mut problems);
+                check_apart(&subnets, &master_nets, &bits.exclude, &mut problems);
                 if let Some(plugin) = plugin {
                     self.check_mode(plugin, bits.mode, &mut problems);
                 }
@@ -312,6 +313,21 @@ fn check_bits(subnets: &[IpNet], empty: bool, bits: &BlockBits, problems: &mut P
                 path,
                 format!("{net} is not inside the subnet: leave it out"),
             );
+        }
+    }
+}
+
+/// Pods get no addresses of the hosts' own subnets.
+fn check_apart(subnets: &[IpNet], nets: &[IpNet], exclude: &[IpNet], problems: &mut Problems) {
+    for net in nets {
+        let excluded = exclude.iter().any(|one| one.contains(net));
+        let subnet = subnets.iter().find(|subnet| subnet.contains(net));
+        if let Some(subnet) = subnet.filter(|_| !excluded) {
+            let text = format!(
+                "{subnet} contains {net} of masterNets, so that pods would get addresses of hosts: write a subnet that no \
+                 host has addresses of, or add {net} to excludeCIDRs"
+            );
+            problems.add("spec.subnet", text);
         }
     }
 }

@@ -40,7 +40,7 @@ impl MultiNicFacts<'_> {
         }
         (!self.rivals.is_empty()).then(|| {
             let message = format!(
-                "its subnet overlaps {}, which had the addresses before: write another subnet, or delete that",
+                "its subnet overlaps {}, which had the addresses before: make another network with another subnet, or delete that",
                 self.rivals.join(", ")
             );
             ("SubnetConflict", message)

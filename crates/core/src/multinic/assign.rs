@@ -289,6 +289,9 @@ fn revived<'a>(
     ports: &[Port<'a>],
     existing: &'a [ExistingBlock],
 ) -> BTreeMap<Place<'a>, Slot> {
+    if !existing.iter().any(is_gone) {
+        return BTreeMap::new();
+    }
     let mut best: BTreeMap<Place<'a>, (bool, bool, Slot)> = BTreeMap::new();
     let wanted: BTreeSet<Place<'a>> = ports
         .iter()

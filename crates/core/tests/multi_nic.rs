@@ -10,13 +10,25 @@
 mod cluster;
 
 use cluster::Case;
-use plexus_api::cni::{Args, Code, Error, NetConf};
-use plexus_core::attach::Attach;
+use plexus_api::cni::{Args, Code, Error, Ipam, NetConf};
 use plexus_core::attach::preview::sandbox;
+use plexus_core::attach::{Attach, Attachment};
 use serde_json::{Value, json};
 
 /// Interfaces of a pod that asks this of the network `rails`, which the change is made to.
 fn interfaces(element: Value, change: impl Fn(&mut Value)) -> Result<Vec<String>, Error> {
+    let link = |one: &Attachment| {
+        let native = &one.native().unwrap().spec.native;
+        let ips: Vec<String> = native.ips.iter().map(|(ip, _)| ip.to_string()).collect();
+        format!("{} {} {}", one.ifname, options(native), ips.join(","))
+    };
+    let all = attachments(element, change)?;
+    let texts = all.iter().map(link);
+    Ok(texts.map(|text| text.trim().to_owned()).collect())
+}
+
+/// The attachments beside the cluster's own.
+fn attachments(element: Value, change: impl Fn(&mut Value)) -> Result<Vec<Attachment>, Error> {
     let mut element = element;
     element["name"] = json!("rails");
     let ipam =
@@ -37,13 +49,7 @@ fn interfaces(element: Value, change: impl Fn(&mut Value)) -> Result<Vec<String>
     let case = Case(cluster);
     let request = case.request(sandbox("c1").unwrap())?;
     let attach = Attach::new(request).unwrap();
-    let further = attach.attachments().iter().skip(1);
-    let link = |one: &plexus_core::attach::Attachment| {
-        let native = &one.native().unwrap().spec.native;
-        let ips: Vec<String> = native.ips.iter().map(|(ip, _)| ip.to_string()).collect();
-        format!("{} {} {}", one.ifname, options(native), ips.join(","))
-    };
-    Ok(further.map(|one| link(one).trim().to_owned()).collect())
+    Ok(attach.attachments().iter().skip(1).cloned().collect())
 }
 
 /// The provider's word for its master.
@@ -163,6 +169,81 @@ fn a_nic_that_is_down_is_an_error_unless_the_network_says_skip() {
     };
     let rest = interfaces(json!({}), skip).unwrap();
     assert_eq!(rest, ["net1-0 eth1", "net1-1 eth3"]);
+}
+
+/// The routes of each interface, in a network that has these.
+fn routes(written: Value, change: impl Fn(&mut Value)) -> Vec<String> {
+    let with_routes = |cluster: &mut Value| {
+        let ipam = &mut cluster["multiNicNetworks"]["rails"]["spec"]["ipam"];
+        let mut read: Value = serde_json::from_str(ipam.as_str().unwrap()).unwrap();
+        read["routes"] = written.clone();
+        *ipam = json!(read.to_string());
+        change(cluster);
+    };
+    let all = attachments(json!({}), with_routes).unwrap();
+    let texts = all.iter().map(|one| {
+        let Some(Ipam::Blocks(ipam)) = &one.native().unwrap().spec.native.ipam else {
+            panic!("{one:?}")
+        };
+        let routes = ipam.routes.iter().map(|route| match route.gw {
+            Some(gw) => format!("{} via {gw}", route.dst),
+            None => route.dst.to_string(),
+        });
+        let routes: Vec<_> = routes.collect();
+        format!("{} {}", one.ifname, routes.join(", "))
+    });
+    texts.collect()
+}
+
+#[test]
+fn a_route_is_of_the_interface_on_which_its_gateway_is() {
+    let of_two = json!([
+        {"dst": "172.16.0.0/12", "gw": "192.168.1.1"},
+        {"dst": "172.17.0.0/16", "gw": "192.168.66.1"},
+        {"dst": "10.9.0.0/16"},
+    ]);
+    assert_eq!(
+        routes(of_two, unchanged),
+        [
+            "net1-0 172.16.0.0/12 via 192.168.1.1, 10.9.0.0/16",
+            "net1-1 172.17.0.0/16 via 192.168.66.1, 10.9.0.0/16",
+            "net1-2 10.9.0.0/16",
+        ]
+    );
+    // A NIC that this node does not have.
+    let nowhere = json!([{"dst": "172.16.0.0/12", "gw": "192.168.200.1"}]);
+    assert_eq!(
+        routes(nowhere, unchanged),
+        ["net1-0 ", "net1-1 ", "net1-2 "]
+    );
+    // One that another route leads to.
+    let behind = json!([{"dst": "10.9.0.0/16"}, {"dst": "172.16.0.0/12", "gw": "10.9.0.1"}]);
+    let all = "10.9.0.0/16, 172.16.0.0/12 via 10.9.0.1";
+    assert_eq!(
+        routes(behind, unchanged),
+        [0, 1, 2].map(|at| format!("net1-{at} {all}"))
+    );
+}
+
+#[test]
+fn an_interface_without_ipv6_has_no_route_by_an_ipv6_gateway() {
+    let both = |cluster: &mut Value| {
+        let network = &mut cluster["multiNicNetworks"]["rails"];
+        network["spec"]["subnet"] = json!("192.168.0.0/16,fd00:192::/48");
+        network["nics"][1]["blocks"] = json!(["192.168.64.0/24", "fd00:192:0:4000::/56"]);
+    };
+    let written = json!([
+        {"dst": "fd00:9::/32", "gw": "fd00:192:0:4000::7"},
+        {"dst": "fd00:8::/32", "gw": "fd00:192::7"},
+    ]);
+    assert_eq!(
+        routes(written, both),
+        [
+            "net1-0 ",
+            "net1-1 fd00:9::/32 via fd00:192:0:4000::7",
+            "net1-2 "
+        ]
+    );
 }
 
 #[test]

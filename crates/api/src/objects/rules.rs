@@ -115,7 +115,15 @@ pub(super) const BLOCK: [Rule; 3] = [
 ];
 
 /// Of the spec of a MultiNicNetwork.
-pub(super) const MULTI_NIC_NETWORK: [Rule; 2] = [
+pub(super) const MULTI_NIC_NETWORK: [Rule; 4] = [
+    Rule {
+        rule: "!has(oldSelf.subnet) || oldSelf.subnet == '' || (has(self.subnet) && self.subnet == oldSelf.subnet)",
+        message: "subnet cannot be changed, as addresses of it may be in use: make another network",
+    },
+    Rule {
+        rule: r#"!oldSelf.ipam.matches('"vlanMode"\\s*:\\s*"l3s?"') || self.ipam.matches('"vlanMode"\\s*:\\s*"l3s?"')"#,
+        message: "vlanMode l3 and l3s cannot be changed to l2, as pods may need the nodes' routes: make another network",
+    },
     Rule {
         rule: "!has(self.subnet) || self.subnet == '' || self.subnet.split(',').all(s, isCIDR(s) && cidr(s) == cidr(s).masked())",
         message: "subnet must be a prefix without host bits, such as 192.168.0.0/16, or one of each family with a comma between",

@@ -12,8 +12,9 @@ use crate::queue::Key;
 use futures::StreamExt;
 use ipnet::IpNet;
 use kube::runtime::watcher::Event;
-use plexus_api::objects::{BlockBits, CidrSpec, IN_USE_FINALIZER, MultiNic, NetworkRef};
+use plexus_api::objects::{BlockBits, BlockSpec, CidrSpec, IN_USE_FINALIZER, MultiNic, NetworkRef};
 use plexus_core::multinic::{Assignment, BlockChange, MultiNicTarget, assign, cidr};
+use plexus_types::chain;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -26,6 +27,42 @@ pub(crate) struct WrittenCidr {
     spec: CidrSpec,
     /// None: as it was found.
     at: Option<Instant>,
+}
+
+/// What could not be written.
+#[derive(Default)]
+struct Unmade {
+    /// What users must know of it, sorted.
+    said: Vec<String>,
+    /// The first one, so that all is tried again.
+    failure: Option<Failure>,
+}
+
+impl Unmade {
+    /// With what is known of the reason. Of news that the watch brings, and of a server that is away, there is nothing
+    /// to be said.
+    fn add(&mut self, reason: Option<String>, failure: Failure) {
+        let refused = matches!(&failure, Failure::Refused { .. })
+            || matches!(&failure, Failure::Request { source, .. } if matches!(**source, kube::Error::Api(_)));
+        let text = reason.or_else(|| refused.then(|| chain(&failure)));
+        self.said.extend(text);
+        self.said.sort();
+        self.failure.get_or_insert(failure);
+    }
+
+    fn note(&mut self, result: Result<(), Failure>) {
+        if let Err(failure) = result {
+            self.add(None, failure);
+        }
+    }
+}
+
+/// What is known of a network's definitions after they were written.
+#[derive(Default)]
+struct Definitions {
+    /// Those of its name that somebody else made, as `namespace/name`.
+    foreign: Vec<String>,
+    unmade: Unmade,
 }
 
 impl Engine {
@@ -53,8 +90,9 @@ impl Engine {
             Err(_) => Vec::new(),
         };
         let assignment = self.assignment(name, &net, meaning.as_ref().ok(), rivals.is_empty());
-        self.make(&net, &assignment).await?;
-        let foreign = self.definitions(name, &net, meaning.is_ok()).await?;
+        // Whatever cannot be written, the rest is, and the status says so.
+        let unmade = self.make(&net, &assignment).await;
+        let definitions = self.definitions(name, &net, meaning.is_ok()).await;
         let facts = MultiNicFacts {
             generation: net.id.generation,
             deleting: net.id.deleting,
@@ -62,7 +100,9 @@ impl Engine {
             rivals: &rivals,
             assignment: &assignment,
             hosts: self.cache.count_hosts(),
-            foreign: &foreign,
+            unmade: &unmade.said,
+            foreign: &definitions.foreign,
+            undefined: &definitions.unmade.said,
         };
         let status = multi_nic::status(&facts, &net.status, &now());
         if status != net.status {
@@ -83,13 +123,17 @@ impl Engine {
                 .warn_of_generation(&self.cluster, about, reason, &message)
                 .await?;
         }
+        let failure = unmade.failure.or(definitions.unmade.failure);
         if net.id.deleting {
-            return self.end_multi_nic(name, &net).await;
+            return match failure {
+                Some(failure) => Err(failure),
+                None => self.end_multi_nic(name, &net).await,
+            };
         }
         if meaning.is_ok_and(|meaning| meaning.bits().is_some()) {
             self.retry_after(Key::MultiNicCidr(name.clone()), Duration::ZERO);
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// Who has which block. Of a network that is wrong, or overlaps another one, all stays as it is; of one that is
@@ -128,9 +172,10 @@ impl Engine {
     }
 
     /// Makes, changes and deletes blocks.
-    async fn make(&mut self, net: &MultiNicView, assignment: &Assignment) -> Result<(), Failure> {
+    async fn make(&mut self, net: &MultiNicView, assignment: &Assignment) -> Unmade {
+        let mut unmade = Unmade::default();
         if assignment.changes.is_empty() {
-            return Ok(());
+            return unmade;
         }
         let uid = &net.id.uid;
         tracing::info!(
@@ -147,7 +192,7 @@ impl Engine {
             };
             let cluster = &cluster;
             async move {
-                match change {
+                let done = match change {
                     BlockChange::Create(spec) => cluster.create_block(spec).await,
                     BlockChange::Update { name, nic } => {
                         cluster.patch_block_nic(name, &id(name), nic).await
@@ -156,32 +201,50 @@ impl Engine {
                         let at = Name::new("", name);
                         cluster.delete_block(&at, &id(name)).await
                     }
-                }
+                };
+                (change, done)
             }
         });
         let results: Vec<_> = futures::stream::iter(each)
             .buffer_unordered(CONCURRENT_REQUESTS)
             .collect()
             .await;
-        results.into_iter().collect()
+        for (change, result) in results {
+            if let Err(failure) = result {
+                let stranger = match change {
+                    BlockChange::Create(spec) => self.stranger(spec),
+                    _ => None,
+                };
+                unmade.add(stranger, failure);
+            }
+        }
+        unmade
+    }
+
+    /// What is said of a Block that is there under the name of one of ours, and is none.
+    fn stranger(&self, spec: &BlockSpec) -> Option<String> {
+        let name = BlockSpec::name(&spec.network.uuid, &spec.cidr);
+        let there = self.cache.blocks.get(&Name::new("", &name))?;
+        let ours = there.network == spec.network.uuid && there.cidr == Some(spec.cidr);
+        (!ours || there.nic.is_none()).then(|| {
+            format!(
+                "Block {name} is there and is not of this network's making, so that node {} has none of {}: delete it",
+                spec.node, spec.cidr
+            )
+        })
     }
 
     /// Makes the definitions of a network; gives those of its name that somebody else made.
-    async fn definitions(
-        &mut self,
-        name: &Name,
-        net: &MultiNicView,
-        sound: bool,
-    ) -> Result<Vec<String>, Failure> {
+    async fn definitions(&mut self, name: &Name, net: &MultiNicView, sound: bool) -> Definitions {
         let config = match &net.spec {
             Ok(spec) if sound || net.id.deleting => spec.nad_config(&name.name),
             // What there is stays as it is until the network can be read.
-            _ => return Ok(Vec::new()),
+            _ => return Definitions::default(),
         };
         let wanted = match net.id.deleting {
             true => Vec::new(),
             // Not one, not even default: we may not see them.
-            false if self.cache.namespaces.len() == 0 => return Ok(Vec::new()),
+            false if self.cache.namespaces.len() == 0 => return Definitions::default(),
             false => self.cache.namespaces_of(net),
         };
         let mut ids = Vec::new();
@@ -207,15 +270,14 @@ impl Engine {
         };
         let cluster = self.cluster.clone();
         let at = |namespace: &String| Name::new(namespace.clone(), name.name.clone());
+        let mut unmade = Unmade::default();
         for namespace in &changes.delete {
-            cluster
-                .delete_definition(&at(namespace), &id(namespace).uid)
-                .await?;
+            let (at, id) = (at(namespace), id(namespace));
+            unmade.note(cluster.delete_definition(&at, &id.uid).await);
         }
         for namespace in &changes.update {
-            cluster
-                .set_definition(&at(namespace), &id(namespace), &config)
-                .await?;
+            let (at, id) = (at(namespace), id(namespace));
+            unmade.note(cluster.set_definition(&at, &id, &config).await);
         }
         let (cluster, config, uid) = (&cluster, &config, &net.id.uid);
         let creates = changes.create.iter().map(|namespace| {
@@ -227,16 +289,17 @@ impl Engine {
             .collect()
             .await;
         // The watch brings what is there by now.
-        for result in results {
-            match result {
-                Err(Failure::Changed { .. }) => {}
-                result => result?,
-            }
+        let results = results.into_iter();
+        for result in results.filter(|result| !matches!(result, Err(Failure::Changed { .. }))) {
+            unmade.note(result);
         }
         let foreign = changes.foreign.iter();
-        Ok(foreign
-            .map(|namespace| format!("{namespace}/{}", name.name))
-            .collect())
+        Definitions {
+            foreign: foreign
+                .map(|namespace| format!("{namespace}/{}", name.name))
+                .collect(),
+            unmade,
+        }
     }
 
     /// Writes the CIDR of a network, if it is another one, and the last was written long enough ago.
@@ -353,3 +416,7 @@ fn reference(name: &Name, net: &MultiNicView) -> NetworkRef {
         uuid: net.id.uid.clone(),
     }
 }
+
+#[cfg(test)]
+#[path = "multi_nic_tests.rs"]
+mod tests;

@@ -194,13 +194,19 @@ impl Cache {
             .map(|(_, owner)| owner)
             .collect();
         for affected in affected {
-            if let AddressOwner::Network(name) = affected {
-                enqueue_now(work, Key::Network(name));
+            match affected {
+                AddressOwner::Network(name) => enqueue_now(work, Key::Network(name)),
+                AddressOwner::MultiNic(name) => work.push((Key::MultiNic(name), GATHER)),
+                _ => {}
             }
         }
         // Overlay networks care for what belongs to the cluster alone.
-        if matches!(&owner, AddressOwner::Network(name) if self.default_network.as_ref() != Some(name))
-        {
+        let of_cluster = match &owner {
+            AddressOwner::Network(name) => self.default_network.as_ref() == Some(name),
+            AddressOwner::MultiNic(_) => false,
+            _ => true,
+        };
+        if !of_cluster {
             return;
         }
         let moved = old.iter().chain(new);

@@ -336,6 +336,10 @@ impl Cache {
                         .networks
                         .get(other)
                         .map(|other| (self.precedence(other), self.has_blocks_in(other, common))),
+                    AddressOwner::MultiNic(other) => self
+                        .multi_nics
+                        .get(other)
+                        .map(|other| self.multi_nic_precedence(other, common)),
                     _ => None,
                 };
                 let other = other.as_ref().map(|(precedence, has)| (precedence, *has));
@@ -373,8 +377,8 @@ impl Cache {
                     true
                 }
                 AddressOwner::Node(_) => false,
-                // Its pods reach it by its Service.
-                AddressOwner::ApiServer(_) => return None,
+                // Its pods reach the API server by its Service; MultiNicNetworks are apart, too.
+                AddressOwner::ApiServer(_) | AddressOwner::MultiNic(_) => return None,
             };
             Some(Rival {
                 owner,

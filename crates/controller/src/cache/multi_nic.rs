@@ -2,9 +2,10 @@
 //! a change of hosts or namespaces concerns all.
 
 use super::{
-    BlockView, Cache, Change, HostNicsView, MultiNicView, NadView, Name, NamespaceView, Work,
-    enqueue_now,
+    BlockView, Cache, Change, HostNicsView, MultiNicView, NadView, Name, NamespaceView,
+    NetworkView, Work, enqueue_now,
 };
+use crate::decide::conflict::{AddressOwner, Age, Precedence, precedes};
 use crate::queue::Key;
 use ipnet::IpNet;
 use plexus_api::objects::{BlockSpec, MultiNic, NetworkRef};
@@ -23,6 +24,10 @@ impl Cache {
         if let Some(new) = &new {
             self.multi_nic_by_uid
                 .insert(new.id.uid.clone(), name.clone());
+        }
+        let (was, is) = (subnets(old.as_ref()), subnets(new.as_ref()));
+        if was != is {
+            self.move_prefixes(AddressOwner::MultiNic(name.clone()), &was, &is, work);
         }
         if let Some(old) = old.filter(|old| new.as_ref().is_none_or(|new| new.id.uid != old.id.uid))
         {
@@ -142,15 +147,16 @@ impl Cache {
         }
         for subnet in &meaning.subnets {
             for (net, owner) in self.prefixes.overlapping(*subnet) {
-                use crate::decide::conflict::AddressOwner::{Network, Pods};
+                let common = if subnet.contains(&net) { net } else { *subnet };
                 let is_rival = match &owner {
                     // Where Plexus is the cluster's own network, Nodes' podCIDRs mean nothing.
-                    Pods(_) => self.default_network.is_none(),
-                    // Nobody takes an older one's addresses by making a Network.
-                    Network(name) => self
-                        .networks
-                        .get(name)
-                        .is_none_or(|rival| (&rival.id.created, &rival.id.uid) < own),
+                    AddressOwner::Pods(_) => self.default_network.is_none(),
+                    // They were asked above.
+                    AddressOwner::MultiNic(_) => false,
+                    AddressOwner::Network(name) => {
+                        let rival = self.networks.get(name);
+                        rival.is_none_or(|rival| self.has_addresses_before(rival, view, common))
+                    }
                     _ => true,
                 };
                 if is_rival {
@@ -163,6 +169,43 @@ impl Cache {
         rivals
     }
 
+    /// Where a multi-NIC network stands among its rivals, and whether nodes have blocks of these addresses.
+    pub(super) fn multi_nic_precedence(
+        &self,
+        view: &MultiNicView,
+        within: IpNet,
+    ) -> (Precedence, bool) {
+        let blocks = || {
+            let all = self.blocks_of(&view.id.uid);
+            all.filter(|(_, block)| block.nic.is_some())
+        };
+        let newcomer = blocks().next().is_none();
+        let precedence = Precedence {
+            unsettled: newcomer,
+            age: Age {
+                created: view.id.created.clone(),
+                newcomer,
+                uid: view.id.uid.clone(),
+            },
+        };
+        let meets = |cidr: IpNet| within.contains(&cidr) || cidr.contains(&within);
+        let has = blocks().any(|(_, block)| block.cidr.is_some_and(meets));
+        (precedence, has)
+    }
+
+    /// Whether these addresses are the Network's. [`Cache::rivals`] decides the same from the other side.
+    fn has_addresses_before(
+        &self,
+        rival: &NetworkView,
+        view: &MultiNicView,
+        within: IpNet,
+    ) -> bool {
+        let (own, has) = self.multi_nic_precedence(view, within);
+        let theirs = self.precedence(rival);
+        let rival = (&theirs, self.has_blocks_in(rival, within));
+        precedes(Some(rival), (&own, has))
+    }
+
     /// The namespaces where a network can be used and its definitions are: those that it names and that are there, else
     /// all.
     pub(crate) fn namespaces_of(&self, view: &MultiNicView) -> Vec<String> {
@@ -173,6 +216,13 @@ impl Cache {
         });
         there.map(|(name, _)| name.name.clone()).collect()
     }
+}
+
+/// The subnets of a network that can be made.
+fn subnets(view: Option<&MultiNicView>) -> Vec<IpNet> {
+    let spec = view.and_then(|view| view.spec.as_ref().ok());
+    let meaning = spec.and_then(|spec| spec.meaning().ok());
+    meaning.map(|meaning| meaning.subnets).unwrap_or_default()
 }
 
 #[cfg(test)]

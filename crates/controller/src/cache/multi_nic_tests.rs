@@ -1,9 +1,10 @@
 //! Which change concerns which multi-NIC network, and who had addresses first.
 
 use super::*;
-use crate::cache::{Identity, NetworkView, NodeView, Update};
+use crate::cache::{Identity, NodeView, Update};
+use crate::decide::conflict::must_wait;
 use kube::runtime::watcher::Event;
-use plexus_api::objects::{BlockNic, MultiNicNetworkSpec, MultiNicNetworkStatus};
+use plexus_api::objects::{BlockNic, MultiNicNetworkSpec, MultiNicNetworkStatus, Phase};
 use plexus_core::multinic::Nic;
 use serde_json::json;
 
@@ -171,22 +172,119 @@ fn of_two_that_overlap_the_older_one_has_the_addresses() {
     assert_eq!(rivals(&new), ["10.0.0.0/8 of MultiNicNetwork z"]);
 }
 
+fn routed(name: &str, created: &str, cidr: &str) -> (Name, NetworkView) {
+    let spec = json!({"provider": "routed", "subnets": {"a": {"cidr": cidr}}});
+    let view = NetworkView {
+        id: id(name, created),
+        owner: None,
+        spec: Ok(serde_json::from_value(spec).unwrap()),
+        status: Default::default(),
+    };
+    (Name::new("t", name), view)
+}
+
+/// Who has the addresses before `rails`, and whether each of these Networks must wait.
+fn conflicts(cache: &Cache, names: &[&str]) -> (Vec<String>, Vec<bool>) {
+    let rails = Name::new("", "rails");
+    let view = cache.multi_nics.get(&rails).unwrap();
+    let meaning = view.spec.as_ref().unwrap().meaning().unwrap();
+    let waits = names.iter().map(|name| {
+        let name = Name::new("t", *name);
+        let net = cache.networks.get(&name).unwrap();
+        must_wait(&cache.rivals(&name, net, false))
+    });
+    (
+        cache.multi_nic_rivals(&rails, view, &meaning),
+        waits.collect(),
+    )
+}
+
 #[test]
 fn of_networks_that_overlap_only_older_ones_count() {
     let mut cache = Cache::default();
     let rails = network("rails", "t2", "10.0.0.0/8");
-    keys(&mut cache, Update::MultiNic(Event::Apply(rails.clone())));
+    keys(&mut cache, Update::MultiNic(Event::Apply(rails)));
     for (name, created, cidr) in [("old", "t1", "10.1.0.0/16"), ("young", "t3", "10.2.0.0/16")] {
-        let spec = json!({"provider": "routed", "subnets": {"a": {"cidr": cidr}}});
-        let view = NetworkView {
-            id: id(name, created),
-            owner: None,
-            spec: Ok(serde_json::from_value(spec).unwrap()),
-            status: Default::default(),
-        };
-        cache.feed(Update::Network(Event::Apply((Name::new("t", name), view))));
+        let net = routed(name, created, cidr);
+        cache.feed(Update::Network(Event::Apply(net)));
     }
-    let meaning = rails.1.spec.as_ref().unwrap().meaning().unwrap();
-    let rivals = cache.multi_nic_rivals(&rails.0, &rails.1, &meaning);
+    let (rivals, waits) = conflicts(&cache, &["old", "young"]);
     assert_eq!(rivals, ["10.1.0.0/16 (Network t/old)"]);
+    // The younger one waits for the addresses, and says for whose.
+    assert_eq!(waits, [false, true]);
+    let young = Name::new("t", "young");
+    let rivals = cache.rivals(&young, cache.networks.get(&young).unwrap(), false);
+    assert_eq!(rivals[0].owner.to_string(), "MultiNicNetwork rails");
+}
+
+#[test]
+fn of_two_kinds_exactly_one_has_the_addresses_and_one_that_is_used_keeps_them() {
+    for (of_multi, of_network) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut cache = Cache::default();
+        let rails = network("rails", "t1", "10.0.0.0/16");
+        keys(&mut cache, Update::MultiNic(Event::Apply(rails)));
+        let mut net = routed("net", "t2", "10.0.0.0/8");
+        net.1.status.phase = Some(Phase::Active);
+        cache.feed(Update::Network(Event::Apply(net)));
+        let (_, on_nic) = block("n1", "uid-rails");
+        let mut of_net = on_nic.clone();
+        (of_net.network, of_net.nic) = ("net".to_owned(), None);
+        for (view, there) in [(on_nic, of_multi), (of_net, of_network)] {
+            let name = Name::new("", &view.network);
+            let event = Event::Apply((name, view));
+            if there {
+                cache.feed(Update::Block(event));
+            }
+        }
+        let (rivals, waits) = conflicts(&cache, &["net"]);
+        let is_newer_only_one = of_network && !of_multi;
+        assert_eq!(
+            rivals.is_empty(),
+            !is_newer_only_one,
+            "{of_multi} {of_network}"
+        );
+        assert_eq!(waits, [!is_newer_only_one], "{of_multi} {of_network}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_addresses_is_looked_at_once_they_are_free() {
+    let mut cache = Cache::default();
+    let old = routed("old", "t1", "10.1.0.0/16");
+    cache.feed(Update::Network(Event::Apply(old.clone())));
+    let rails = network("rails", "t2", "10.0.0.0/8");
+    keys(&mut cache, Update::MultiNic(Event::Apply(rails.clone())));
+    assert_eq!(conflicts(&cache, &[]).0.len(), 1);
+    let gone = keys(&mut cache, Update::Network(Event::Delete(old.clone())));
+    assert_eq!(gone, ["networks' orphans of old", "rails"]);
+    assert_eq!(conflicts(&cache, &[]).0.len(), 0);
+    // … and the other way.
+    cache.feed(Update::Network(Event::Apply(routed(
+        "young",
+        "t3",
+        "10.2.0.0/16",
+    ))));
+    assert_eq!(conflicts(&cache, &["young"]).1, [true]);
+    let work = cache.feed(Update::MultiNic(Event::Delete(rails)));
+    let young = Key::Network(Name::new("t", "young"));
+    assert!(work.iter().any(|(key, _)| *key == young), "{work:?}");
+    assert!(
+        cache
+            .prefixes
+            .overlapping("10.0.0.0/8".parse().unwrap())
+            .len()
+            == 1
+    );
+}
+
+#[test]
+fn overlay_networks_are_apart_from_it() {
+    let mut cache = Cache::default();
+    let rails = network("rails", "t1", "10.0.0.0/8");
+    keys(&mut cache, Update::MultiNic(Event::Apply(rails)));
+    let mut net = routed("net", "t2", "10.1.0.0/16");
+    let spec = json!({"provider": "overlay", "subnets": {"a": {"cidr": "10.1.0.0/16"}}});
+    net.1.spec = Ok(serde_json::from_value(spec).unwrap());
+    cache.feed(Update::Network(Event::Apply(net)));
+    assert_eq!(conflicts(&cache, &["net"]), (vec![], vec![false]));
 }

@@ -1,5 +1,5 @@
 //! Subnets that collide: who must wait. Addresses of `routed` networks are in the nodes' own
-//! routing tables, so no two of them may overlap, nor a Node's pods, address, the Services or the API server.
+//! routing tables, so no two of them may overlap, nor a MultiNicNetwork, a Node's pods, address, the Services or the API server.
 //! `overlay` networks are apart and may overlap with anything but the cluster's own: a pod is in both, and
 //! what its second interface leads to, it cannot reach through its first.
 
@@ -31,6 +31,8 @@ pub(crate) struct Age {
 pub(crate) enum AddressOwner {
     /// A Network, by namespace and name.
     Network(crate::cache::Name),
+    /// A MultiNicNetwork, by its name.
+    MultiNic(crate::cache::Name),
     /// The pods of a Node: its `podCIDRs`.
     Pods(String),
     /// A Node itself.
@@ -46,6 +48,7 @@ impl fmt::Display for AddressOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddressOwner::Network(name) => write!(f, "Network {name}"),
+            AddressOwner::MultiNic(name) => write!(f, "MultiNicNetwork {name}"),
             AddressOwner::Pods(node) => write!(f, "podCIDR of Node {node}"),
             AddressOwner::Node(node) => write!(f, "address of Node {node}"),
             AddressOwner::Services(name) => write!(f, "ServiceCIDR {name}"),

@@ -20,8 +20,12 @@ pub(crate) struct MultiNicFacts<'a> {
     pub(crate) assignment: &'a Assignment,
     /// Hosts that have a HostInterface, and those of them that have a NIC.
     pub(crate) hosts: (u64, u64),
+    /// What of its blocks could not be written, and why.
+    pub(crate) unmade: &'a [String],
     /// Definitions of its name that somebody else made, as `namespace/name`.
     pub(crate) foreign: &'a [String],
+    /// What of its definitions could not be written, and why.
+    pub(crate) undefined: &'a [String],
 }
 
 impl MultiNicFacts<'_> {
@@ -36,28 +40,49 @@ impl MultiNicFacts<'_> {
         }
         (!self.rivals.is_empty()).then(|| {
             let message = format!(
-                "its subnet overlaps {}, which had the addresses before: write another subnet, or delete that",
+                "its subnet overlaps {}, which had the addresses before: make another network with another subnet, or delete that",
                 self.rivals.join(", ")
             );
             ("SubnetConflict", message)
         })
     }
 
-    /// Who has no block.
-    fn not_placed(&self) -> Option<String> {
-        let left_out = &self.assignment.left_out;
-        let named: Vec<String> = left_out
-            .iter()
-            .take(MAX_NAMED)
-            .map(LeftOut::to_string)
-            .collect();
-        let more = left_out.len().saturating_sub(MAX_NAMED);
-        let text = named.join("; ");
-        match (left_out.is_empty(), more) {
-            (true, _) => None,
-            (false, 0) => Some(text),
-            (false, more) => Some(format!("{text}; and {more} more")),
+    /// Who has no block; a reason and a sentence.
+    fn not_placed(&self) -> Option<(&'static str, String)> {
+        let left_out = self.assignment.left_out.iter().map(LeftOut::to_string);
+        let unmade = self.unmade.iter().cloned();
+        let reason = match self.unmade.is_empty() {
+            true => "NotPlaced",
+            false => "NotWritten",
+        };
+        // What users can put right first.
+        Some((reason, named(unmade.chain(left_out).collect())?))
+    }
+
+    /// What is wrong with its definitions; a reason and a sentence.
+    fn not_defined(&self) -> Option<(&'static str, String)> {
+        if let Some(text) = named(self.undefined.to_vec()) {
+            return Some(("NotWritten", text));
         }
+        (!self.foreign.is_empty()).then(|| {
+            let text = format!(
+                "NetworkAttachmentDefinitions of its name that others made are left as they are, so that pods there do \
+                 not get this network: {}",
+                self.foreign.join(", ")
+            );
+            ("DefinitionExists", text)
+        })
+    }
+}
+
+/// The first of several, and how many more there are.
+fn named(all: Vec<String>) -> Option<String> {
+    let more = all.len().saturating_sub(MAX_NAMED);
+    let text = all.get(..MAX_NAMED).unwrap_or(&all).join("; ");
+    match (all.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(text),
+        (false, more) => Some(format!("{text}; and {more} more")),
     }
 }
 
@@ -67,8 +92,8 @@ pub(crate) fn complaints(facts: &MultiNicFacts<'_>) -> Vec<(&'static str, String
         return Vec::new();
     }
     let mut complaints: Vec<_> = facts.obstacle().into_iter().collect();
-    complaints.extend(facts.not_placed().map(|text| ("NotPlaced", text)));
-    complaints.extend(foreign(facts).map(|text| ("DefinitionExists", text)));
+    complaints.extend(facts.not_placed());
+    complaints.extend(facts.not_defined());
     complaints
 }
 
@@ -84,7 +109,7 @@ pub(crate) fn status(
     let (ready, reason, message) = match (&obstacle, &not_placed) {
         _ if facts.deleting => (false, "Terminating", terminating(facts)),
         (Some((reason, message)), _) => (false, *reason, message.clone()),
-        (_, Some(message)) => (false, "NotPlaced", message.clone()),
+        (_, Some((reason, message))) => (false, *reason, message.clone()),
         _ if waits_for_hosts => (false, "WaitsForHosts", waits_for(facts)),
         _ if !facts.uses_blocks() => (false, "NotServed", OTHER_IPAM.to_owned()),
         _ => (true, "Ready", String::new()),
@@ -97,18 +122,18 @@ pub(crate) fn status(
         conditions.set("SubnetConflict", true, reason, message.clone());
     }
     match not_placed {
-        Some(message) => conditions.set("Placed", false, "NotPlaced", message),
+        Some((reason, message)) => conditions.set("Placed", false, reason, message),
         None if facts.uses_blocks() && obstacle.is_none() => {
             conditions.set("Placed", true, "Placed", "");
         }
         None => {}
     }
-    match foreign(facts) {
-        Some(message) => conditions.set("Definitions", false, "DefinitionExists", message),
+    match facts.not_defined() {
+        Some((reason, message)) => conditions.set("Definitions", false, reason, message),
         None => conditions.over("Definitions", "Made", ""),
     }
     let config_status = match reason {
-        "InvalidSpec" | "SubnetConflict" | "NotPlaced" | "NotServed" => "Failed",
+        "InvalidSpec" | "SubnetConflict" | "NotPlaced" | "NotWritten" | "NotServed" => "Failed",
         _ if waits_for_hosts => "WaitForConfig",
         _ => "Success",
     };
@@ -144,16 +169,6 @@ fn waits_for(facts: &MultiNicFacts<'_>) -> String {
     }
 }
 
-fn foreign(facts: &MultiNicFacts<'_>) -> Option<String> {
-    (!facts.foreign.is_empty()).then(|| {
-        format!(
-            "NetworkAttachmentDefinitions of its name that others made are left as they are, so that pods there do \
-             not get this network: {}",
-            facts.foreign.join(", ")
-        )
-    })
-}
-
 fn results(assignment: &Assignment) -> Vec<ComputeResult> {
     let mut hosts: BTreeMap<(u32, String), BTreeSet<&str>> = BTreeMap::new();
     for block in assignment.blocks.values() {
@@ -179,13 +194,25 @@ fn discovery(facts: &MultiNicFacts<'_>) -> Discovery {
     }
 }
 
+/// What is known of the nodes' routes. Each node makes its own and tells nobody: that all are in place is not known here.
 fn route_status(facts: &MultiNicFacts<'_>) -> &'static str {
     let bits = facts.meaning.ok().and_then(MultiNic::bits);
-    match bits {
-        Some(bits) if bits.mode.is_routed() && !facts.assignment.blocks.is_empty() => {
-            "WaitForRoutes"
-        }
-        _ => "N/A",
+    if facts.deleting || bits.is_none_or(|bits| !bits.mode.is_routed()) {
+        return "N/A";
+    }
+    let no_way = |one: &LeftOut| matches!(one, LeftOut::NoAddress { .. });
+    let nodes: BTreeSet<&str> = {
+        let blocks = facts.assignment.blocks.values();
+        blocks.map(|block| block.node.as_str()).collect()
+    };
+    match nodes.len() {
+        _ if facts.assignment.left_out.iter().any(no_way) => "Failed",
+        // What it had before stays.
+        0 if facts.obstacle().is_some() => "Unknown",
+        0 => "WaitForRoutes",
+        // Nobody to route to.
+        1 => "Success",
+        _ => "Unknown",
     }
 }
 

@@ -21,7 +21,9 @@ fn facts<'a>(meaning: &'a MultiNic, assignment: &'a Assignment) -> MultiNicFacts
         rivals: &[],
         assignment,
         hosts: (2, 2),
+        unmade: &[],
         foreign: &[],
+        undefined: &[],
     }
 }
 
@@ -81,7 +83,7 @@ fn a_placed_network_is_ready_and_deciding_again_changes_nothing() {
     assert_eq!(ready(&first), ("True", "Ready", ""));
     assert_eq!(
         (first.config_status.as_str(), first.route_status.as_str()),
-        ("Success", "WaitForRoutes")
+        ("Success", "Unknown")
     );
     let results: Vec<_> = first
         .compute_results
@@ -157,6 +159,59 @@ fn whoever_does_not_fit_is_named_in_a_condition_and_an_event() {
     );
     assert_eq!(complaints(&facts)[0].0, "NotPlaced");
     assert_eq!(status.route_status, "N/A");
+}
+
+#[test]
+fn of_routes_is_said_what_is_known() {
+    let (l2, l3) = (meaning("l2"), meaning("l3s"));
+    let routes = |meaning: &MultiNic, assignment: &Assignment| {
+        let facts = facts(meaning, assignment);
+        status(&facts, &MultiNicNetworkStatus::default(), "t").route_status
+    };
+    let none = Assignment::default();
+    let one = [("n1", 0, "10.0.1.0/24", "192.168.0.0/24")];
+    let two = [one[0], ("n2", 0, "10.0.1.0/24", "192.168.1.0/24")];
+    assert_eq!(routes(&l2, &assigned(&two)), "N/A");
+    assert_eq!(routes(&l3, &none), "WaitForRoutes");
+    assert_eq!(routes(&l3, &assigned(&one)), "Success");
+    assert_eq!(routes(&l3, &assigned(&two)), "Unknown");
+    let mut no_way = assigned(&two);
+    no_way.left_out = vec![LeftOut::NoAddress {
+        host: "n2".to_owned(),
+        nic: "eth1".to_owned(),
+        family: plexus_types::Family::V6,
+    }];
+    assert_eq!(routes(&l3, &no_way), "Failed");
+    let mut conflict = facts(&l3, &none);
+    let rivals = ["192.168.0.0/24 of MultiNicNetwork old".to_owned()];
+    conflict.rivals = &rivals;
+    let conflict = status(&conflict, &MultiNicNetworkStatus::default(), "t");
+    assert_eq!(conflict.route_status, "Unknown");
+}
+
+#[test]
+fn what_the_server_refuses_is_said_and_taken_back() {
+    let meaning = meaning("l2");
+    let assignment = assigned(&[("n1", 0, "10.0.1.0/24", "192.168.0.0/24")]);
+    let mut facts = facts(&meaning, &assignment);
+    let blocks = ["Block u-1 is there".to_owned()];
+    let definitions = ["cannot create a/x".to_owned()];
+    (facts.unmade, facts.undefined) = (&blocks, &definitions);
+    let refused = status(&facts, &MultiNicNetworkStatus::default(), "t");
+    let not_written = ("False", "NotWritten", "Block u-1 is there");
+    assert_eq!(ready(&refused), not_written);
+    assert_eq!(condition(&refused, "Placed"), Some(not_written));
+    assert_eq!(
+        condition(&refused, "Definitions"),
+        Some(("False", "NotWritten", "cannot create a/x"))
+    );
+    assert_eq!(refused.config_status, "Failed");
+    assert_eq!(complaints(&facts).len(), 2);
+    (facts.unmade, facts.undefined) = (&[], &[]);
+    let written = status(&facts, &refused, "t2");
+    assert_eq!(ready(&written).0, "True");
+    assert_eq!(condition(&written, "Placed").unwrap().0, "True");
+    assert_eq!(condition(&written, "Definitions").unwrap().1, "Made");
 }
 
 #[test]

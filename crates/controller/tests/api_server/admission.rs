@@ -117,6 +117,8 @@ fn agents_write_their_own_nics_and_no_block_on_them() {
         let patched = nics.patch("n1", &PatchParams::default(), &taken).await;
         assert!(refusal(patched).contains("is a user's"));
 
+        let kind = ApiResource::erase::<Block>(&());
+        let any_blocks: Api<DynamicObject> = Api::all_with(agent.clone(), &kind);
         let blocks: Api<Block> = Api::all(agent);
         let cidr = "192.168.0.0/24";
         let name = BlockSpec::name(NET, &cidr.parse().unwrap());
@@ -125,6 +127,21 @@ fn agents_write_their_own_nics_and_no_block_on_them() {
             refusal(blocks.create(&dry, &from(on_nic.clone())).await),
             ""
         );
+        // One that says no Network: a MultiNicNetwork has no namespace.
+        for network in [
+            json!({"namespace": "", "name": "b", "uid": NET}),
+            json!({"name": "b", "uid": NET}),
+            json!({"namespace": "a", "name": "", "uid": NET}),
+        ] {
+            let mut nobodys = on_nic.clone();
+            nobodys["spec"]["network"] = network.clone();
+            let nobodys: DynamicObject = from(nobodys);
+            let message = refusal(any_blocks.create(&dry, &nobodys).await);
+            assert!(
+                message.contains("must say which Network"),
+                "{network}: {message}"
+            );
+        }
         on_nic["spec"]["nic"] = json!({"interface": "eth1", "netAddress": "10.0.1.0/24",
             "interfaceIndex": 0, "hostIndex": 0, "via": "10.0.1.1"});
         let message = refusal(blocks.create(&dry, &from(on_nic)).await);

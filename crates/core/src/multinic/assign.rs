@@ -135,7 +135,7 @@ pub fn assign(
         sound,
         stale,
         rails,
-    } = Standing::of(&target, existing);
+    } = Standing::of(&target, &ports, existing);
     let (rails, mut left_out) = Rails::assign(&target, rails, &stale, &needed(&target, &ports));
     let mut indices = host_indices(&target, &rails, &sound, &stale);
     let (mut slots, waiting) = keep(&ports, &sound, &rails);
@@ -236,9 +236,11 @@ struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    fn of(target: &MultiNicTarget<'_>, existing: &'a [ExistingBlock]) -> Self {
+    fn of(target: &MultiNicTarget<'_>, ports: &[Port<'_>], existing: &'a [ExistingBlock]) -> Self {
         let mut sorted: Vec<&ExistingBlock> = existing.iter().collect();
-        sorted.sort_by_key(|block| block.spec.cidr);
+        // A rail is of the subnet of those that are not closed.
+        sorted.sort_by_key(|block| (is_gone(block), block.spec.cidr));
+        let revived = revived(target, ports, existing);
         let mut standing = Standing {
             sound: Vec::new(),
             stale: Vec::new(),
@@ -247,8 +249,8 @@ impl<'a> Standing<'a> {
         for block in sorted {
             let spec = &block.spec;
             let nic = spec.nic.as_ref().filter(|nic| {
-                let gone = nic.retired && block.closed;
-                !gone && is_in_place(target, &spec.cidr, nic)
+                let wanted = !is_gone(block) || revived.get(&place(spec, nic)) == Some(&slot(nic));
+                wanted && is_in_place(target, &spec.cidr, nic)
             });
             let Some(nic) = nic else {
                 standing.stale.push(spec.cidr);
@@ -268,12 +270,59 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// Whether a block is where its indices say, and the network wants it.
-fn is_in_place(target: &MultiNicTarget<'_>, cidr: &IpNet, nic: &BlockNic) -> bool {
-    let slot = Slot {
+/// Whether nothing is issued from a block any more.
+fn is_gone(block: &ExistingBlock) -> bool {
+    block.spec.nic.as_ref().is_some_and(|nic| nic.retired) && block.closed
+}
+
+/// A host and its UID, a NIC and its subnet.
+type Place<'a> = (&'a str, &'a str, &'a str, IpNet);
+
+fn place<'a>(spec: &'a BlockSpec, nic: &'a BlockNic) -> Place<'a> {
+    (&spec.node, &spec.node_uid, &nic.interface, nic.net_address)
+}
+
+/// The slots to which NICs return that have lost an address and have it again, such as one whose link was down: their pods
+/// are still there. A NIC that has another slot by now stays there.
+fn revived<'a>(
+    target: &MultiNicTarget<'_>,
+    ports: &[Port<'a>],
+    existing: &'a [ExistingBlock],
+) -> BTreeMap<Place<'a>, Slot> {
+    if !existing.iter().any(is_gone) {
+        return BTreeMap::new();
+    }
+    let mut best: BTreeMap<Place<'a>, (bool, bool, Slot)> = BTreeMap::new();
+    let wanted: BTreeSet<Place<'a>> = ports
+        .iter()
+        .map(|port| {
+            let (host, nic) = (port.host, port.nic);
+            (&*host.name, &*host.uid, &*nic.name, port.net)
+        })
+        .collect();
+    for block in existing {
+        let Some(nic) = &block.spec.nic else { continue };
+        let place = place(&block.spec, nic);
+        if wanted.contains(&place) && is_in_place(target, &block.spec.cidr, nic) {
+            let found = (nic.retired, is_gone(block), slot(nic));
+            let best = best.entry(place).or_insert(found);
+            *best = found.min(*best);
+        }
+    }
+    let slots = best.into_iter();
+    slots.map(|(place, (.., slot))| (place, slot)).collect()
+}
+
+fn slot(nic: &BlockNic) -> Slot {
+    Slot {
         interface: nic.interface_index,
         host: nic.host_index,
-    };
+    }
+}
+
+/// Whether a block is where its indices say, and the network wants it.
+fn is_in_place(target: &MultiNicTarget<'_>, cidr: &IpNet, nic: &BlockNic) -> bool {
+    let slot = slot(nic);
     let wanted = target.master_nets.is_empty() || target.master_nets.contains(&nic.net_address);
     let mut subnets = target.subnets.iter();
     wanted
@@ -329,10 +378,7 @@ type Waiting = BTreeSet<(u32, usize)>;
 fn keep(ports: &[Port<'_>], sound: &[Sound<'_>], rails: &Rails) -> (Slots, Waiting) {
     let mut held: BTreeMap<(&str, &str, IpNet), BTreeMap<Slot, &str>> = BTreeMap::new();
     for Sound { spec, nic } in sound {
-        let slot = Slot {
-            interface: nic.interface_index,
-            host: nic.host_index,
-        };
+        let slot = slot(nic);
         let key = (spec.node.as_str(), spec.node_uid.as_str(), nic.net_address);
         let of_host = held.entry(key).or_default();
         of_host.insert(slot, &nic.interface);

@@ -150,19 +150,97 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
         "{:?}",
         back.shown()
     );
-    // … and after: another one, as nothing is issued from that.
+    // … and after, too: its node opens it again.
     retired(&mut stage, 1, true);
     let mut late = stage.clone();
-    late.go(&[two("a", 0, 1), two("b", 1, 2)]);
+    late.settle(&[two("a", 0, 1), two("b", 1, 2)]);
+    assert_eq!(late.shown(), back.shown());
+    // Of another subnet it is another NIC.
+    let mut elsewhere = stage.clone();
+    elsewhere.master_nets.clear();
+    elsewhere.settle(&[
+        host("a", 0, &[("eth1", "10.0.9.1/24"), ("eth2", "10.0.2.1/24")]),
+        two("b", 1, 2),
+    ]);
+    let shown = elsewhere.shown();
     assert!(
-        late.shown()
-            .contains(&"a eth1 192.168.2.0/24 0/2".to_owned()),
-        "{:?}",
-        late.shown()
+        shown.contains(&"-a eth1 192.168.0.0/24 0/0".to_owned())
+            && shown.contains(&"a eth1 192.168.128.0/24 2/0".to_owned()),
+        "{shown:?}"
     );
     retired(&mut stage, 0, true);
     stage.settle(&hosts);
     assert_eq!(stage.shown().len(), 3);
+}
+
+#[test]
+fn an_address_that_was_away_finds_its_place_on_a_full_rail() {
+    let mut stage = Stage::new(&["192.168.0.0/16"], &["10.0.1.0/24"], 2, 1);
+    let one = |name, created, address: &str| host(name, created, &[("eth1", address)]);
+    let hosts = [one("a", 0, "10.0.1.1/24"), one("b", 1, "10.0.1.2/24")];
+    stage.settle(&hosts);
+    let before = stage.shown();
+    let block = stage.block("a", "eth1");
+    (block.allocated, block.untouched) = (3, false);
+    stage.settle(&[one("a", 0, ""), one("b", 1, "10.0.1.2/24")]);
+    for block in stage.blocks.values_mut() {
+        block.closed = block.spec.nic.as_ref().unwrap().retired;
+    }
+    // Nobody gets the place of pods that run.
+    let other = [
+        one("a", 0, ""),
+        one("b", 1, "10.0.1.2/24"),
+        one("c", 2, "10.0.1.3/24"),
+    ];
+    assert_eq!(stage.decide(&other).left_out.len(), 1);
+    let assignment = stage.settle(&hosts);
+    assert_eq!(stage.shown(), before);
+    assert_eq!((assignment.left_out, assignment.draining), (vec![], 0));
+}
+
+#[test]
+fn of_both_families_one_returns_beside_the_other() {
+    let mut stage = Stage::new(&["192.168.0.0/16", "fd00:192::/48"], &["10.0.1.0/24"], 2, 6);
+    let with = |addresses: &str| [host("a", 0, &[("eth1", addresses)])];
+    stage.settle(&with("10.0.1.1/24 2001:db8::1/64"));
+    let before = stage.shown();
+    for block in stage.blocks.values_mut() {
+        (block.allocated, block.untouched) = (1, false);
+    }
+    // Its link was down: the kernel keeps the IPv4 address alone.
+    stage.settle(&with("10.0.1.1/24"));
+    for block in stage.blocks.values_mut() {
+        block.closed = block.spec.nic.as_ref().unwrap().retired;
+    }
+    assert_eq!(stage.shown().len(), 2);
+    assert_ne!(stage.shown(), before);
+    let assignment = stage.settle(&with("10.0.1.1/24 2001:db8::1/64"));
+    assert_eq!(stage.shown(), before);
+    assert_eq!(assignment.left_out, []);
+}
+
+#[test]
+fn a_nic_that_has_another_block_by_now_keeps_that() {
+    let mut stage = Stage::seed();
+    let hosts = [two("a", 0, 1)];
+    stage.settle(&hosts);
+    let (name, old) = {
+        let mut all = stage.blocks.iter();
+        let (name, old) = all.next().unwrap();
+        (name.clone(), old.clone())
+    };
+    // As an earlier version left them: one that is drained, and another in its place.
+    let mut new = old.clone();
+    new.spec.cidr = "192.168.1.0/24".parse().unwrap();
+    new.spec.nic.as_mut().unwrap().host_index = 1;
+    let drained = stage.blocks.get_mut(&name).unwrap();
+    drained.spec.nic.as_mut().unwrap().retired = true;
+    (drained.allocated, drained.closed, drained.untouched) = (1, true, false);
+    let at = plexus_api::objects::BlockSpec::name("u", &new.spec.cidr);
+    stage.blocks.insert(at, new);
+    let before = stage.shown();
+    assert_eq!(stage.settle(&hosts).draining, 1);
+    assert_eq!(stage.shown(), before);
 }
 
 #[test]

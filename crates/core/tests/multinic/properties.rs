@@ -14,7 +14,7 @@ enum Step {
     Host(usize, u8),
     /// A host's blocks are in use, or not any more.
     Use(usize, bool),
-    /// Its nodes have closed what is retired.
+    /// Its nodes have closed what is retired, and opened what is not.
     Close,
     /// Its blocks are gone with it.
     Return(usize),
@@ -89,7 +89,7 @@ fn apply(stage: &mut Stage, hosts: &mut [Option<Host>], step: &Step) {
         }
         Step::Close => {
             for block in stage.blocks.values_mut() {
-                block.closed |= block.spec.nic.as_ref().unwrap().retired;
+                block.closed = block.spec.nic.as_ref().unwrap().retired;
             }
         }
         Step::Return(number) if hosts.get(*number).is_some_and(Option::is_none) => {

@@ -25,7 +25,7 @@ pub(super) fn find(rule: &str) -> Option<Check> {
     known.map(|(_, check)| *check)
 }
 
-const KNOWN: [(&str, Check); 17] = [
+const KNOWN: [(&str, Check); 19] = [
     ("self == oldSelf", Check::ByTheServer),
     (
         "!has(oldSelf.provider) || (has(self.provider) && self.provider == oldSelf.provider)",
@@ -57,6 +57,17 @@ const KNOWN: [(&str, Check); 17] = [
     (
         "!has(self.subnet) || self.subnet == '' || self.subnet.split(',').all(s, isCIDR(s) && cidr(s) == cidr(s).masked())",
         Check::Now(has_subnets_or_none),
+    ),
+    (
+        "!has(oldSelf.subnet) || oldSelf.subnet == '' || (has(self.subnet) && self.subnet == oldSelf.subnet)",
+        Check::Change(|old, new| {
+            let subnet = text("subnet", old).filter(|subnet| !subnet.is_empty());
+            subnet.is_none_or(|subnet| text("subnet", new) == Some(subnet))
+        }),
+    ),
+    (
+        r#"!oldSelf.ipam.matches('"vlanMode"\\s*:\\s*"l3s?"') || self.ipam.matches('"vlanMode"\\s*:\\s*"l3s?"')"#,
+        Check::Change(|old, new| !has_routed_mode(old) || has_routed_mode(new)),
     ),
     (
         "!has(self.masterNets) || self.masterNets.all(n, isCIDR(n))",
@@ -123,6 +134,17 @@ fn has_subnets_or_none(now: &Value) -> bool {
     let subnet = text("subnet", now).filter(|subnet| !subnet.is_empty());
     let sound = |one: &str| Prefix::read(one).is_some_and(Prefix::is_masked);
     subnet.is_none_or(|subnet| subnet.split(',').all(sound))
+}
+
+/// Whether `"vlanMode"`, a colon and `"l3"` or `"l3s"` are somewhere in the text of `ipam`, with white space between.
+fn has_routed_mode(now: &Value) -> bool {
+    let space = ['\t', '\n', '\u{c}', '\r', ' '];
+    let ipam = text("ipam", now).unwrap_or_default();
+    let mut after = ipam.split("\"vlanMode\"").skip(1).filter_map(|rest| {
+        let rest = rest.trim_start_matches(space).strip_prefix(':')?;
+        Some(rest.trim_start_matches(space))
+    });
+    after.any(|rest| rest.starts_with("\"l3\"") || rest.starts_with("\"l3s\""))
 }
 
 /// Whether a map or a list is there, and not empty.

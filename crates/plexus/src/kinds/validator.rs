@@ -202,6 +202,45 @@ mod tests {
     }
 
     #[test]
+    fn subnet_and_routes_of_a_multi_nic_network_stay() {
+        let ipam = |mode: &str| {
+            let mode = format!("\"vlanMode\" :\n {mode}");
+            format!("{{\"type\": \"multi-nic-ipam\", \"hostBlock\": 6, {mode}}}")
+        };
+        let object = |subnet: Value, ipam: String| json!({"metadata": {"name": "n"}, "spec": {"subnet": subnet, "ipam": ipam}});
+        let validator = KindValidator::new().unwrap();
+        let kind = kind("net.cogadvisor.io", "v1", "multinicnetworks");
+        let change = |old: &Value, new: &Value| {
+            let found = validator.problems(&kind, Some(old), new);
+            let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+            texts.join("; ")
+        };
+        let old = object(json!("192.168.0.0/16"), ipam("\"l3\""));
+        for subnet in [
+            json!("192.169.0.0/16"),
+            json!("192.168.0.0/16,fd00::/48"),
+            json!(""),
+        ] {
+            let text = change(&old, &object(subnet.clone(), ipam("\"l3\"")));
+            assert!(
+                text.contains("subnet cannot be changed"),
+                "{subnet}: {text}"
+            );
+        }
+        for mode in ["\"l2\"", "\"l2\", \"x\": \"l3\"", "null"] {
+            let text = change(&old, &object(json!("192.168.0.0/16"), ipam(mode)));
+            assert!(text.contains("cannot be changed to l2"), "{mode}: {text}");
+        }
+        let longer = object(
+            json!("192.168.0.0/16"),
+            ipam("\"l3s\", \"interfaceBlock\": 2"),
+        );
+        assert_eq!(change(&old, &longer), "");
+        let without = object(json!(""), ipam("\"l2\""));
+        assert_eq!(change(&without, &old), "");
+    }
+
+    #[test]
     fn of_a_block_only_the_uid_of_its_node_may_change() {
         let kind = kind("plexus.dev", "v1alpha1", "blocks");
         let block = |cidr: &str, node: &str, uid: &str| {

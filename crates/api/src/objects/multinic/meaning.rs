@@ -97,6 +97,7 @@ impl MultiNicNetworkSpec {
         match &ipam {
             Some(MultiNicIpam::Blocks(bits)) => {
                 check_bits(&subnets, self.subnet.is_empty(), bits, &mut problems);
+                check_apart(&subnets, &master_nets, &bits.exclude, &mut problems);
                 if let Some(plugin) = plugin {
                     self.check_mode(plugin, bits.mode, &mut problems);
                 }
@@ -301,6 +302,7 @@ fn check_bits(subnets: &[IpNet], empty: bool, bits: &BlockBits, problems: &mut P
             problems.add("spec.subnet", text);
         }
     }
+    check_routes(subnets, bits, problems);
     for (i, net) in bits.exclude.iter().enumerate() {
         let path = format!("spec.ipam.excludeCIDRs[{i}]");
         if let Some(text) = host_bits(net) {
@@ -311,6 +313,37 @@ fn check_bits(subnets: &[IpNet], empty: bool, bits: &BlockBits, problems: &mut P
                 path,
                 format!("{net} is not inside the subnet: leave it out"),
             );
+        }
+    }
+}
+
+/// Pods get no addresses of the hosts' own subnets.
+fn check_apart(subnets: &[IpNet], nets: &[IpNet], exclude: &[IpNet], problems: &mut Problems) {
+    for net in nets {
+        let excluded = exclude.iter().any(|one| one.contains(net));
+        let subnet = subnets.iter().find(|subnet| subnet.contains(net));
+        if let Some(subnet) = subnet.filter(|_| !excluded) {
+            let text = format!(
+                "{subnet} contains {net} of masterNets, so that pods would get addresses of hosts: write a subnet that no \
+                 host has addresses of, or add {net} to excludeCIDRs"
+            );
+            problems.add("spec.subnet", text);
+        }
+    }
+}
+
+/// A gateway is another pod's address, or one that a route without a gateway leads to.
+fn check_routes(subnets: &[IpNet], bits: &BlockBits, problems: &mut Problems) {
+    for (i, route) in bits.routes.iter().enumerate() {
+        let Some(gw) = route.gw else { continue };
+        let on_link = bits.routes.iter().filter(|other| other.gw.is_none());
+        let mut near = subnets.iter().chain(on_link.map(|other| &other.dst));
+        if !near.any(|net| net.contains(&gw)) {
+            let text = format!(
+                "is {gw}, which no interface of a pod reaches: write an address inside the subnet, or a route to it \
+                 without gw besides"
+            );
+            problems.add(format!("spec.ipam.routes[{i}].gw"), text);
         }
     }
 }

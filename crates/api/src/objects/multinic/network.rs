@@ -161,7 +161,8 @@ pub struct MultiNicNetworkStatus {
     /// WaitForConfig, Success or Failed.
     #[serde(default)]
     pub config_status: String,
-    /// N/A, WaitForRoutes, Unknown, Success or Failed.
+    /// N/A: there are none; WaitForRoutes: no host has a block yet; Success: one host alone has, which needs none; Failed:
+    /// a NIC has no address that a route can lead to; Unknown: hosts make them by themselves, and say so in their logs.
     #[serde(default)]
     pub route_status: String,
     /// For people.

@@ -100,7 +100,11 @@ fn what_is_accepted_beside_the_seeds() {
         json!({"ipam": ipam(&json!({"daemonIP": "10.0.0.1", "daemonPort": 11000}))}),
         json!({"ipam": ipam(&json!({"excludeCIDRs": ["192.168.0.0/24", "192.168.1.1"],
             "routes": [{"dst": "10.9.0.0/16", "gw": "192.168.0.1"}], "dns": {"nameservers": ["10.0.0.53"]}}))}),
+        json!({"ipam": ipam(&json!({"routes": [{"dst": "10.9.0.0/16"}, {"dst": "0.0.0.0/0", "gw": "10.9.0.1"}]}))}),
         json!({"multiNICIPAM": null}),
+        json!({"subnet": "10.0.0.0/8", "ipam": ipam(&json!({"excludeCIDRs": ["10.0.0.0/16"]}))}),
+        // Pods have a part of the NICs' subnet to themselves.
+        json!({"subnet": "10.0.1.128/25", "ipam": ipam(&json!({"hostBlock": 2, "interfaceBlock": 0}))}),
         json!({"subnet": "192.168.0.0/16,fd00:1::/48"}),
         json!({"subnet": "fd00:1::/48"}),
         // The least that is left: two bits.
@@ -119,6 +123,16 @@ fn what_is_accepted_beside_the_seeds() {
 fn what_is_refused_and_why() {
     for (change, path, text) in [
         (json!({"subnet": ""}), "spec.subnet", "is missing"),
+        (
+            json!({"subnet": "fd00:1::/48,10.0.0.0/8"}),
+            "spec.subnet",
+            "10.0.0.0/8 contains 10.0.2.0/24 of masterNets",
+        ),
+        (
+            json!({"subnet": "10.0.1.0/24", "ipam": ipam(&json!({"hostBlock": 2}))}),
+            "spec.subnet",
+            "write a subnet that no host has addresses of",
+        ),
         (
             json!({"subnet": "192.168.1.0/16"}),
             "spec.subnet",
@@ -178,6 +192,11 @@ fn what_is_refused_and_why() {
             json!({"ipam": ipam(&json!({"excludeCIDRs": ["192.168.0.0/8"]}))}),
             "spec.ipam.excludeCIDRs[0]",
             "not inside",
+        ),
+        (
+            json!({"ipam": ipam(&json!({"routes": [{"dst": "10.9.0.0/16"}, {"dst": "10.8.0.0/16", "gw": "10.8.0.1"}]}))}),
+            "spec.ipam.routes[1].gw",
+            "inside the subnet",
         ),
         (json!({"ipam": "{"}), "spec.ipam", "is not JSON"),
         (json!({"ipam": "[]"}), "spec.ipam", "is not a JSON object"),

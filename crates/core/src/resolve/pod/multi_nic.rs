@@ -334,16 +334,12 @@ fn network_object(
         };
         Some((family_key(first).to_owned(), subnet))
     });
-    let routes = bits.routes.iter().map(|route| RouteSpec {
-        dst: route.dst,
-        gw: route.gw,
-    });
     let spec = NetworkSpec {
         provider: Some(meaning.plugin.name().to_owned()),
         source_check: true,
         subnets: subnets.collect::<BTreeMap<_, _>>(),
         block_size: Some(block_size(&nic.blocks)),
-        routes: routes.collect(),
+        routes: routes(meaning, bits, nic),
         config: options(object, meaning, bits, nic),
         ..NetworkSpec::default()
     };
@@ -359,6 +355,27 @@ fn network_object(
         going: false,
         parsed: ReadOnce::default(),
     })
+}
+
+/// The routes of a NIC: those without a gateway, and those whose gateway is on the other end of this NIC. The kernel
+/// refuses any other.
+fn routes(meaning: &MultiNic, bits: &BlockBits, nic: &NodeNic) -> Vec<RouteSpec> {
+    let has_block = |part: &IpNet| nic.blocks.iter().any(|block| part.contains(block));
+    let near: Vec<IpNet> = parts(meaning, nic).filter(has_block).collect();
+    let is_reached = |gw: IpAddr| {
+        let on_link = bits.routes.iter().filter(|route| route.gw.is_none());
+        let mut nets = near.iter().copied().chain(on_link.map(|route| route.dst));
+        nets.any(|net| net.contains(&gw))
+    };
+    let of_nic = bits
+        .routes
+        .iter()
+        .filter(|route| route.gw.is_none_or(is_reached));
+    let routes = of_nic.map(|route| RouteSpec {
+        dst: route.dst,
+        gw: route.gw,
+    });
+    routes.collect()
 }
 
 /// The options of the provider: the NIC, what the plugin has besides, name servers.

@@ -4,7 +4,7 @@
 //! `null` counts as absent everywhere, empty text as absent where a value is parsed from it.
 //! Never stops at the first problem.
 
-use crate::text::{FromText, quoted};
+use crate::text::{FromText, go_folds, quoted};
 use crate::{Problem, Problems};
 use serde_json::{Map, Value};
 
@@ -241,12 +241,11 @@ impl<'a> Fields<'a> {
     }
 
     fn is(&self, key: &str, known: &str) -> bool {
-        key == known || self.any_case && key.eq_ignore_ascii_case(known)
+        key == known || self.any_case && go_folds(known, key)
     }
 
     fn matching(&self, key: &str) -> impl Iterator<Item = &'a Value> {
-        let named =
-            |(name, value): &(&String, &Value)| !value.is_null() && name.eq_ignore_ascii_case(key);
+        let named = |(name, value): &(&String, &Value)| !value.is_null() && go_folds(key, name);
         self.map.iter().filter(named).map(|(_, value)| value)
     }
 

@@ -22,5 +22,5 @@ mod translate;
 
 pub use fields::Fields;
 pub use problem::{Problem, Problems};
-pub use text::FromText;
+pub use text::{FromText, go_folds};
 pub use translate::translate;

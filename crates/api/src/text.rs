@@ -38,6 +38,16 @@ pub(crate) fn shortened(key: &str) -> String {
     key.chars().take(64).collect()
 }
 
+/// Whether Go's `encoding/json` takes one key for the other. Outside ASCII, two letters fold to ASCII ones.
+pub fn go_folds(known: &str, key: &str) -> bool {
+    let fold = |letter: char| match letter {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    known.chars().map(fold).eq(key.chars().map(fold))
+}
+
 macro_rules! from_text_by_parse {
     ($($name:ty),*) => {$(
         impl FromText for $name {

@@ -11,6 +11,7 @@
 //! again now and then, at the price of one request.
 
 use crate::cache::{Identity, Name, Update, Waiting, name_of};
+use crate::watch::PAGE;
 use futures::StreamExt;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::runtime::watcher::Event;
@@ -90,7 +91,9 @@ async fn watch(
         plural: kind.plural.to_owned(),
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let mut stream = watches.watch(api, ListParams::default()).boxed();
+    let mut stream = watches
+        .watch(api, ListParams::default().limit(PAGE))
+        .boxed();
     let mut begun = false;
     while let Some(item) = stream.next().await {
         let event = match item {

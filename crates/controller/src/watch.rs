@@ -23,6 +23,8 @@ pub(crate) enum Need {
 
 /// Between two looks at a kind that is not there.
 const ABSENT: Duration = Duration::from_secs(60);
+/// Users may write a megabyte into an object: so many are read at once.
+pub(crate) const PAGE: u32 = 50;
 /// A watch that has lasted so long is sound.
 const HEALTHY: Duration = Duration::from_secs(5);
 
@@ -38,7 +40,9 @@ pub(crate) async fn watch<V>(
     V: View,
     V::Object: Watchable,
 {
-    let mut stream = watches.watch(api, ListParams::default()).boxed();
+    let mut stream = watches
+        .watch(api, ListParams::default().limit(PAGE))
+        .boxed();
     let mut pauses = Pauses::default();
     let (mut begun, mut absent) = (false, false);
     let mut listed: Option<Instant> = None;
@@ -112,4 +116,86 @@ fn view<V: View>(event: Event<V::Object>) -> Event<(crate::cache::Name, V)> {
 /// Whether the API server said that there is no such kind for us.
 fn is_absent(error: &WatchError) -> bool {
     matches!(error.refusal(), Some(403 | 404))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::NadView;
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use tower::service_fn;
+
+    /// How many there are.
+    const MANY: usize = 120;
+
+    /// A page of the list, as large as is asked for.
+    fn page(query: &str) -> Value {
+        let number = |key: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs
+                .find(|(name, _)| *name == key)?
+                .1
+                .parse::<usize>()
+                .ok()
+        };
+        let first = number("continue").unwrap_or(0);
+        let end = (first + number("limit").unwrap_or(MANY)).min(MANY);
+        let nad = |number: usize| {
+            json!({"metadata": {"name": format!("nad-{number}"), "namespace": "team-a", "resourceVersion": "5"},
+                "spec": {"config": ""}})
+        };
+        let items: Vec<Value> = (first..end).map(nad).collect();
+        let more = if end < MANY {
+            end.to_string()
+        } else {
+            String::new()
+        };
+        json!({"metadata": {"resourceVersion": "9", "continue": more}, "items": items})
+    }
+
+    /// The controller has memory for a page of the largest objects, not for more.
+    #[tokio::test]
+    async fn large_objects_are_read_a_few_at_a_time() {
+        let largest = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&largest);
+        let server = service_fn(move |request: http::Request<Body>| {
+            let query = request.uri().query().unwrap_or_default();
+            let list = page(query);
+            if !query.contains("watch=") {
+                seen.fetch_max(list["items"].as_array().map_or(0, Vec::len), Relaxed);
+            }
+            let answer = http::Response::new(Body::from(list.to_string().into_bytes()));
+            async move { Ok::<_, std::convert::Infallible>(answer) }
+        });
+        let api = Api::all(Client::new(server, "default"));
+        let (updates, mut told) = tokio::sync::mpsc::channel(1);
+        let watch = watch::<NadView>(
+            "NetworkAttachmentDefinition",
+            api,
+            Need::Must,
+            Update::Nad,
+            Watches::default(),
+            updates,
+        );
+        let count = async {
+            let mut count = 0;
+            while let Some(Update::Nad(event)) = told.recv().await {
+                match event {
+                    Event::InitApply(_) => count += 1,
+                    Event::InitDone => break,
+                    _ => {}
+                }
+            }
+            count
+        };
+        let all = tokio::select! {
+            () = watch => 0,
+            all = count => all,
+        };
+        assert_eq!((all, largest.load(Relaxed)), (MANY, PAGE as usize));
+    }
 }

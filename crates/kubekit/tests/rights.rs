@@ -45,7 +45,7 @@ fn a_tenant_makes_overlays_and_what_refers_to_them() {
                 json!({"provider": "overlay", "mtu": 1400, "blockSize": {"ipv4": 28},
                     "subnets": {"a": {"cidr": "192.168.0.0/24", "gateway": "192.168.0.1", "exclude": ["192.168.0.9"]},
                         "b": {"cidr": "fd00:1::/64"}},
-                    "routes": [{"dst": "172.16.0.0/12", "gw": "192.168.0.2"}], "snat": false, "sourceCheck": true,
+                    "routes": [{"dst": "172.16.0.0/12", "gw": "192.168.0.1"}], "snat": false, "sourceCheck": true,
                     "allowedNamespaces": {"from": "Selector", "selector": {"matchLabels": {"team": "a"}}}}),
             ),
         ] {

@@ -212,19 +212,26 @@ fn an_address_that_another_pod_has_takes_no_others_along() {
     one.del(&config);
 }
 
+/// Whether the agent has a record of a container.
+fn is_recorded(agent: &Agent<'_>, container: &str) -> bool {
+    let known = agent.get("/attachments").unwrap().body;
+    known.contains(&format!("\"{container}\""))
+}
+
 /// A link on a link of the node has nothing there that shows that it lives: it is adopted under any name.
 #[test]
 fn a_macvlan_that_its_pod_renamed_keeps_its_address() {
     let node = Node::new();
     let agent = Agent::start(&node);
-    let config = config::one_address(&config::macvlan(&node));
+    let config = config::one_address(&pooled_macvlan(&node));
     let (one, two) = (node.pod("c1"), node.pod("c2"));
-    let had = one.cni("ADD", &config).addresses();
+    one.cni("ADD", &config).ok();
     one.ns()
         .sh("ip link set eth0 down; ip link set eth0 name own0; ip link set own0 up");
     let agent = restart_without_journal(&node, agent);
+    assert!(is_recorded(&agent, "c1"), "it is not adopted");
     let (_, text) = two.cni("ADD", &config).error();
-    assert!(text.contains(&had[0]) || text.contains("10.244."), "{text}");
+    assert!(text.contains("10.10.0"), "{text}");
     one.del(&config);
     assert!(!one.ns().try_sh("ip link show own0"), "DEL left it");
     two.add(&config);
@@ -242,6 +249,7 @@ fn an_end_on_the_node_keeps_the_address_of_what_is_not_seen() {
     one.ns()
         .sh("ip link set eth0 down; ip link set eth0 name own0; ip link set own0 up");
     let agent = restart_without_journal(&node, agent);
+    assert!(!is_recorded(&agent, "c1"), "it is seen in its pod");
     let (_, text) = two.cni("ADD", &config).error();
     assert!(
         text.contains(&had[0]) || text.contains("10.244.1"),
@@ -250,5 +258,76 @@ fn an_end_on_the_node_keeps_the_address_of_what_is_not_seen() {
     one.del(&config);
     assert!(!one.ns().try_sh("ip link show own0"), "DEL left it");
     two.add(&config);
+    drop(agent);
+}
+
+/// Of a link on a link of the node, the number that the node has for its pod's namespace shows that it lives, where neither
+/// a path nor a process does.
+#[test]
+fn a_macvlan_in_a_namespace_that_nothing_shows_keeps_its_address_without_the_journal() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let config = config::one_address(&pooled_macvlan(&node));
+    let (one, two) = (node.pod("c1"), node.pod("c2"));
+    one.add(&config);
+    let held = std::fs::File::open(one.netns()).unwrap();
+    drop(one);
+    let agent = restart_without_journal(&node, agent);
+    assert!(!is_recorded(&agent, "c1"), "something shows its namespace");
+    let (_, text) = two.cni("ADD", &config).error();
+    assert!(text.contains("10.10.0"), "its address was free: {text}");
+    drop(held);
+    node.pod("c1").del(&config);
+    two.add(&config);
+    drop(agent);
+}
+
+/// The end in a network's router carries the same mark, and is no interface of the pod.
+#[test]
+fn of_an_overlay_only_the_pods_end_is_adopted() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let spec = json!({"subnets": {"a": {"cidr": "10.64.0.0/24"}}});
+    up.network("default/blue", &spec, "blue");
+    let config = Files::config(&node, "plexus-blue.conflist");
+    let pod = node.pod("c1");
+    pod.add(&config);
+    let before = up.attachments();
+    assert_eq!(before.len(), 1, "{before:?}");
+    assert!(up.stop().success());
+    lose_journal(&node);
+    let up = Up::start(&node);
+    let adopted = up.attachments();
+    assert_eq!(adopted.len(), 1, "{adopted:?}");
+    pod.del(&config);
+    assert!(!pod.ns().try_sh("ip link show eth0"), "DEL left it");
+    assert!(up.stop().success());
+}
+
+/// Of a pod with two interfaces one is seen under its name, and is recorded; the other keeps its address all the same.
+#[test]
+fn what_is_adopted_in_part_keeps_all_of_its_addresses() {
+    let node = Node::new();
+    let agent = Agent::start(&node);
+    let mut entry = pooled_macvlan(&node);
+    entry["type"] = Value::Null;
+    entry["cniVersion"] = Value::Null;
+    let entries = [config::bridge_entry(), entry];
+    let both = config::one_address(&config::standalone("both", &entries));
+    let alone = config::one_address(&config::bridge());
+    let (one, two) = (node.pod("c1"), node.pod("c2"));
+    one.add(&both);
+    one.ns()
+        .sh("ip link set eth0 down; ip link set eth0 name own0; ip link set own0 up");
+    let agent = restart_without_journal(&node, agent);
+    assert!(is_recorded(&agent, "c1"), "the macvlan is not adopted");
+    // Also when the journal has what was adopted.
+    agent.stop();
+    let agent = Agent::start(&node);
+    let (_, text) = two.cni("ADD", &alone).error();
+    assert!(text.contains("10.244.1"), "its address was free: {text}");
+    one.del(&both);
+    assert!(!one.ns().try_sh("ip link show own0"), "DEL left it");
+    two.add(&alone);
     drop(agent);
 }

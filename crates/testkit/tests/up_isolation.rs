@@ -48,6 +48,62 @@ fn a_configuration_takes_no_addresses_of_a_network_of_its_name() {
     assert!(up.stop().success());
 }
 
+/// The same of what they keep on the node: each masquerades its own addresses, and the Network's end is its alone.
+#[test]
+fn a_configuration_keeps_its_rules_when_a_network_of_its_name_goes() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}});
+    up.create("/api/v1/namespaces", &namespace);
+    let bridge = |name: &str, subnet: &str| {
+        json!({"bridge": name, "isGateway": true, "ipMasq": true,
+            "ipam": {"type": "plexus", "subnets": [subnet]}})
+    };
+    let spec = json!({"provider": "bridge", "config": bridge("network0", "10.64.0.0/24")});
+    up.network("team-a/blue", &spec, "team-a.blue");
+    let ours = Files::config(&node, "plexus-team-a.blue.conflist");
+    let mut theirs = bridge("config0", "10.66.0.0/24");
+    for (key, value) in [
+        ("cniVersion", "1.1.0"),
+        ("name", "team-a.blue"),
+        ("type", "plexus-cni"),
+        ("provider", "bridge"),
+    ] {
+        theirs[key] = value.into();
+    }
+    let [one, two] = ["one", "two"].map(|name| node.pod(name));
+    one.add(&ours);
+    two.add(&theirs);
+    let kept = || node.ns().sh("nft list table inet plexus; ip -o addr show");
+    let has = |words: [&str; 2]| words.map(|word| kept().contains(word));
+    let (network, config) = (
+        ["saddr 10.64.0.0/24", "network0"],
+        ["saddr 10.66.0.0/24", "config0"],
+    );
+    assert_eq!([has(network), has(config)], [[true; 2]; 2], "{}", kept());
+    let path = "/apis/plexus.dev/v1alpha1/namespaces/team-a/networks/blue";
+    // Nothing says whose an earlier agent's rules of that name were: while the other has pods, they may be its.
+    for pods in [(&one, &ours), (&two, &theirs)] {
+        pods.0.del(pods.1);
+    }
+    assert_eq!([has(network), has(config)], [[true; 2]; 2], "{}", kept());
+    let answer = up.api("DELETE", path, None);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    eventually("what the Network had is gone", || {
+        has(network) == [false; 2]
+    });
+    assert_eq!(has(config), [true; 2], "{}", kept());
+    // It is still its own: the next pod goes on with it, and so does another Network of that name.
+    two.add(&theirs);
+    up.network("team-a/blue", &spec, "team-a.blue");
+    one.add(&Files::config(&node, "plexus-team-a.blue.conflist"));
+    assert_eq!([has(network), has(config)], [[true; 2]; 2], "{}", kept());
+    one.del(&ours);
+    two.del(&theirs);
+    assert!(up.stop().success());
+}
+
 /// What keeps pods from other nodes' tunnels does not wait for the API server: the disk tells which nodes there are.
 #[test]
 fn tunnels_are_guarded_before_anyone_is_served() {

@@ -10,6 +10,7 @@ use crate::host::cluster_network::{Stamp, configurations};
 use crate::options::{ClusterNetwork, Options};
 use crate::sync::lock;
 use plexus_api::cni::{Chain, POD_ANNOTATIONS, Version};
+use plexus_api::go_folds;
 use plexus_cni::delegate::seen_from_here;
 use plexus_cni::shim::DEFAULT_SOCKET;
 use serde_json::{Value, json};
@@ -179,7 +180,7 @@ fn capabilities(first: Option<&Chain>) -> BTreeSet<&'static str> {
     for declared in plugins.filter_map(|plugin| plugin.get("capabilities")?.as_object()) {
         let wanted = |name: &&&str| {
             let mut declared = declared.iter();
-            declared.any(|(key, on)| key.eq_ignore_ascii_case(name) && *on == Value::Bool(true))
+            declared.any(|(key, on)| go_folds(name, key) && *on == Value::Bool(true))
         };
         all.extend(PASSED_ON.iter().filter(wanted));
     }

@@ -1,13 +1,14 @@
 //! Links that carry our mark but have no record: the journal was lost. They are taken on as they
 //! are and their addresses reserved; a DEL or GC removes them like any other. Where somebody cannot be looked at, nobody is
-//! served until he can: his addresses would be given out twice.
+//! served until he can: his addresses would be given out twice. Whose namespace is not found keeps the addresses that the
+//! node's side shows.
 
 use crate::agent::Agent;
 use crate::failure;
 use crate::journal::{
     AttachmentRecord, BackendRecord, Details, Journal, JournalError, Key, Record, owner_of,
 };
-use crate::recover::marks::{MarkedLink, NodeEnds, marked_links};
+use crate::recover::marks::{MarkedLink, NodeEnds, marked_links, stacked_marks};
 use crate::span;
 use crate::verb::del::log_warnings;
 use plexus_api::cni::Error;
@@ -48,7 +49,11 @@ impl Agent {
                 }
             }
         }
-        let seen: BTreeSet<Key> = found.keys().cloned().collect();
+        let seen = found.iter().flat_map(|(key, links)| {
+            let links = links.iter();
+            links.map(move |link| (key.clone(), link.ifname.clone()))
+        });
+        let seen: BTreeSet<(Key, IfName)> = seen.collect();
         let mut unrecorded = Vec::new();
         for (key, links) in found {
             match is_recorded(&key, journal) {
@@ -178,15 +183,18 @@ impl Agent {
         }
     }
 
-    /// Whose namespace nobody sees, or whose link in there has another name now, lives as long as its end on the node.
-    /// There is no record of it, but nobody else may have its addresses, until a DEL comes or an agent that finds it gone.
+    /// Whose namespace nobody sees lives as long as its end on the node, or as long as the node's number for that
+    /// namespace lists its links. Of a link without either, or under another name, the journal knows nothing, but nobody
+    /// else may have its addresses, until a DEL comes or an agent that finds it gone.
     fn reserve_unseen(
         &self,
         ends: &NodeEnds,
-        seen: &BTreeSet<Key>,
+        seen: &BTreeSet<(Key, IfName)>,
         journal: &Journal,
     ) -> Result<(), Error> {
-        for mark in ends.values().map(|end| &end.mark) {
+        let stacked = stacked_marks(&self.node).map_err(|error| failure::netlink(&error))?;
+        let stacked = stacked.iter().filter(|mark| mark.node == self.here);
+        for mark in ends.values().map(|end| &end.mark).chain(stacked) {
             let (Some(key), Ok(ifname), Ok(network)) = (
                 key_of(mark),
                 mark.ifname.parse::<IfName>(),
@@ -197,12 +205,15 @@ impl Agent {
             let Some(pool) = PoolKey::from_word(&mark.pool, &network) else {
                 continue;
             };
-            if seen.contains(&key) || is_recorded(&key, journal)? {
+            let link = (key, ifname);
+            if seen.contains(&link) || has_link(&link, journal)? {
                 continue;
             }
+            let (key, ifname) = link;
             let _span = span::of_container("adopt", &key.0, &key.1).entered();
             tracing::warn!(
-                "an interface has an end on the node and no record, and is not seen in its pod: its addresses stay taken"
+                interface = %ifname,
+                "an interface lives and has no record, and is not seen in its pod: its addresses stay taken"
             );
             let (pool, owner) = (pool.to_string(), owner_of(&key.0, &key.1, &ifname));
             for address in &mark.addresses {
@@ -212,6 +223,17 @@ impl Agent {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a link's record has it: one that was adopted has only the links that were seen.
+fn has_link((key, ifname): &(Key, IfName), journal: &Journal) -> Result<bool, Error> {
+    match journal.find(&key.0, &key.1) {
+        Ok(Some(stored)) if stored.record.details.adopted => {
+            let mut attachments = stored.record.attachments.iter();
+            Ok(attachments.any(|one| one.ifname == *ifname))
+        }
+        _ => is_recorded(key, journal),
     }
 }
 

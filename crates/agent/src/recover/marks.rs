@@ -15,7 +15,7 @@ use plexus_core::plan::{
 };
 use plexus_kernel::observe::{self, What};
 use plexus_kernel::scan::FoundNamespace;
-use plexus_kernel::{NetlinkError, Netns, NodeSide, Socket, router};
+use plexus_kernel::{NetlinkError, Netns, NodeSide, Socket, pod, router};
 use plexus_types::{ContainerId, IfName, NetnsCookie, NetworkName, RouterName};
 use std::collections::BTreeMap;
 
@@ -98,6 +98,18 @@ impl Agent {
     }
 }
 
+/// The marks of links on links of the node, also in namespaces that nothing shows: by the numbers that the node has for
+/// these.
+pub(super) fn stacked_marks(node: &NodeSide) -> Result<Vec<Alias>, NetlinkError> {
+    let is_stacked = |(link, mark): (ObservedLink, Alias)| {
+        let name = mark.ifname.parse().ok()?;
+        let is_stacked = mark.moved.is_none() && Stacked::observed(&link, &name).is_some();
+        is_stacked.then_some(mark)
+    };
+    let links = marked(pod::on_node(node)?);
+    Ok(links.into_iter().filter_map(is_stacked).collect())
+}
+
 /// The links of a namespace that carry a mark that reads as ours.
 pub(super) fn marked_links(netns: &Netns) -> Result<Vec<(ObservedLink, Alias)>, NetlinkError> {
     Ok(marked(observe::links(&mut Socket::open_in(netns)?)?))
@@ -132,8 +144,9 @@ impl MarkedLink {
         cookie: NetnsCookie,
     ) -> Option<(Key, Self)> {
         // A link on a link of the node has no end there that could have its name: the pod may have given it another one.
-        let is_stacked = link.parent_netns.is_some();
-        if alias.ifname != link.name && !is_stacked {
+        // Both ends of a veth have a peer elsewhere, and one mark: a router's is no pod's.
+        let may_be_renamed = link.is_parent_elsewhere() && link.kind != HostEnd::LINK_KIND;
+        if alias.ifname != link.name && !may_be_renamed {
             return None;
         }
         let container = alias.container.parse().ok()?;
@@ -279,5 +292,52 @@ impl MarkedLink {
             routes: Vec::new(),
             rules: self.rules.clone(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is taken of a link of that kind and name, whose mark says `eth0`, and whose parent or peer is elsewhere.
+    fn taken(kind: &str, name: &str) -> Option<IfName> {
+        let alias = Alias {
+            node: NetnsCookie(7),
+            container: "c1".to_owned(),
+            cni_ifname: "eth0".to_owned(),
+            network: "blue".to_owned(),
+            ifname: "eth0".to_owned(),
+            pool: "-".to_owned(),
+            moved: None,
+            addresses: Vec::new(),
+        };
+        let link = ObservedLink {
+            index: 2,
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            options: Vec::new(),
+            mac: None,
+            mtu: 1500,
+            up: true,
+            group: 0,
+            alias: Some(alias.render()),
+            master: None,
+            parent: Some(3),
+            parent_netns: Some(0),
+            promisc: false,
+            altnames: Vec::new(),
+            hardware: None,
+        };
+        let marked = MarkedLink::of(link, alias, &[], "/run/netns/x", NetnsCookie(8));
+        marked.map(|(_, marked)| marked.ifname)
+    }
+
+    /// The kernel says of a veth, too, in which namespace its peer is; in a router there is the pod's peer, with its mark.
+    #[test]
+    fn the_end_of_a_veth_in_a_router_is_no_link_of_the_pod() {
+        let eth0: Option<IfName> = "eth0".parse().ok();
+        assert_eq!(taken("veth", "eth0"), eth0);
+        assert_eq!(taken("veth", "px0123456789ab"), None);
+        assert_eq!(taken("macvlan", "own0"), eth0);
     }
 }

@@ -186,6 +186,11 @@ impl Agent {
                 for attachment in &record.attachments {
                     self.addresses.forget(record, attachment);
                 }
+                if record.details.adopted {
+                    // Links of it that were not seen in the pod.
+                    self.addresses
+                        .release_unrecorded(&record.container, &record.ifname);
+                }
                 self.report_detached(record);
             }
             Err(error) => {

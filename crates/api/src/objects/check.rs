@@ -8,6 +8,7 @@ use crate::text::{host_bits, other_family, quoted, shortened};
 use crate::{Problems, pod};
 use ipnet::IpNet;
 use plexus_types::Family;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// More than anyone writes; keeps the checks cheap.
@@ -289,10 +290,28 @@ impl NetworkSpec {
             if let Some(text) = host_bits(dst) {
                 problems.add(format!("spec.routes[{i}].dst"), text);
             }
-            if let Some(text) = gw.and_then(|gw| other_family(gw, dst)) {
+            let text = gw.and_then(|gw| other_family(gw, dst).or_else(|| self.no_next_hop(gw)));
+            if let Some(text) = text {
                 problems.add(format!("spec.routes[{i}].gw"), text);
             }
         }
+    }
+
+    /// Why packets to `gw` would not go there: they go to the node or the router, which is the subnets' gateway alone.
+    fn no_next_hop(&self, gw: IpAddr) -> Option<String> {
+        let provider = self.provider_kind().filter(|kind| kind.is_routed())?;
+        let subnets = self.subnets.values();
+        let gateways: BTreeSet<IpAddr> = subnets.map(|subnet| self.gateway_of(subnet)).collect();
+        let of_family = |one: &&IpAddr| Family::of(**one) == Family::of(gw);
+        let served = gateways.iter().find(of_family);
+        let remedy = served.map_or_else(String::new, |served| format!(", or write {served}"));
+        let (is_served, name) = (gateways.contains(&gw), provider.name);
+        (!is_served).then(|| {
+            format!(
+                "is {gw}: provider {name} sends what its pods send to the gateways of its subnets alone, \
+                 not to other addresses: remove gw{remedy}"
+            )
+        })
     }
 
     fn check_namespaces(&self, problems: &mut Problems) {

@@ -130,7 +130,7 @@ pub struct RouteSpec {
     #[serde(deserialize_with = "super::text::net")]
     #[cfg_attr(feature = "objects", schemars(with = "String", length(max = 43)))]
     pub dst: IpNet,
-    /// Next hop; none: the subnet's gateway.
+    /// Next hop; none: the subnet's gateway, which is the only one that `overlay` and `routed` take.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

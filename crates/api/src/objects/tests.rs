@@ -147,6 +147,20 @@ fn every_problem_has_its_path() {
             "spec.routes[0].gw",
         ),
         (
+            json!({"subnets": {"a": {"cidr": "10.0.0.0/8"}}, "routes": [{"dst": "0.0.0.0/0", "gw": "10.0.0.1"}]}),
+            "spec.routes[0].gw: is 10.0.0.1: provider overlay sends what its pods send to the gateways of its subnets \
+             alone, not to other addresses: remove gw, or write 10.255.255.254",
+        ),
+        (
+            json!({"provider": "routed", "subnets": {"a": {"cidr": "10.0.0.0/8"}, "b": {"cidr": "fd00::/64"}},
+                "routes": [{"dst": "fd01::/64"}, {"dst": "fd01::/64", "gw": "fd00::7"}]}),
+            "spec.routes[1].gw: is fd00::7: provider routed",
+        ),
+        (
+            json!({"subnets": {"a": {"cidr": "10.0.0.0/8"}}, "routes": [{"dst": "fd01::/64", "gw": "fd00::1"}]}),
+            "not to other addresses: remove gw",
+        ),
+        (
             json!({"routes": [{"dst": "::/0"}]}),
             "spec.routes: need subnets",
         ),

@@ -11,7 +11,8 @@
 //!
 //! A server that was restored from a backup counts its versions anew. A watch that goes on from a version that the
 //! server has not reached yet would miss changes, and no server refuses it. So each time a watch has been opened, the
-//! server's version is compared with the last one that was seen, and the newest object that is known with the server's.
+//! server's version is compared with the last one that was seen, and the newest object that is known with the server's;
+//! the last one that was deleted must not be there.
 
 mod error;
 mod restart;
@@ -68,6 +69,7 @@ impl Watches {
             stage: Stage::List,
             version: String::new(),
             newest: None,
+            deleted: None,
             opened: None,
             is_fresh: false,
         };
@@ -88,6 +90,8 @@ struct Watch<K> {
     /// The last version that was seen.
     version: String,
     newest: Option<KnownObject>,
+    /// The last one that was deleted, with the version of that, unless it was made anew.
+    deleted: Option<KnownObject>,
     opened: Option<Instant>,
     /// The objects were listed, and no watch was opened since.
     is_fresh: bool,
@@ -107,10 +111,12 @@ enum Page {
 }
 
 /// An object as it was last seen.
+#[derive(Clone)]
 struct KnownObject {
     namespace: Option<String>,
     name: String,
     version: u64,
+    is_deleted: bool,
 }
 
 /// What the server's versions say about what was seen.
@@ -118,7 +124,8 @@ struct KnownObject {
 enum Verdict {
     /// Nothing contradicts it.
     Consistent,
-    /// The newest object that we know is not there: it was deleted meanwhile, or never created.
+    /// The newest object that we know is not there: it was deleted meanwhile, or never created. Or the last one that was
+    /// deleted is there: it was made anew meanwhile, or never deleted.
     Unclear,
     /// The server has not reached a version that was seen.
     WentBack,
@@ -162,6 +169,7 @@ impl<K: Watchable> Watch<K> {
         match &mut self.stage {
             Stage::List => {
                 self.newest = None;
+                self.deleted = None;
                 self.stage = Stage::Page {
                     next: Page::First,
                     objects: VecDeque::new(),
@@ -212,10 +220,12 @@ impl<K: Watchable> Watch<K> {
         let (version, event) = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 remember_newest(&mut self.newest, &object);
+                self.deleted.take_if(|known| known.is(&object));
                 (object.resource_version(), Some(Event::Apply(object)))
             }
             WatchEvent::Deleted(object) => {
                 self.newest.take_if(|known| known.is(&object));
+                self.deleted = KnownObject::of(&object, true);
                 (object.resource_version(), Some(Event::Delete(object)))
             }
             WatchEvent::Bookmark(bookmark) => (Some(bookmark.metadata.resource_version), None),
@@ -264,17 +274,36 @@ impl<K: Watchable> Watch<K> {
         Ok(())
     }
 
-    /// Asks for at most one object, the newest that we know, and with it for the server's version.
+    /// Asks for the newest object that we know and for the last one that was deleted, and with them for the server's
+    /// version.
     async fn compare(&mut self) -> Result<Verdict, WatchError> {
+        // What was listed a moment ago may be deleted by now, if there are many.
+        if self.is_fresh {
+            return self.compare_with(None).await;
+        }
+        let known = [self.newest.clone(), self.deleted.clone()];
+        let mut known = known.into_iter().flatten().map(Some).collect::<Vec<_>>();
+        if known.is_empty() {
+            known.push(None);
+        }
+        for one in known {
+            let verdict = self.compare_with(one).await?;
+            if verdict != Verdict::Consistent {
+                return Ok(verdict);
+            }
+        }
+        Ok(Verdict::Consistent)
+    }
+
+    /// Asks for at most one object: that one, if there is one.
+    async fn compare_with(&mut self, known: Option<KnownObject>) -> Result<Verdict, WatchError> {
         let mut ask = self.select.clone();
         ask.limit = Some(1);
-        // What was listed a moment ago may be deleted by now, if there are many.
-        let is_fresh = self.is_fresh;
-        if let Some(newest) = self.newest.as_ref().filter(|_| !is_fresh) {
+        if let Some(known) = &known {
             let mut fields: Vec<String> = ask.field_selector.into_iter().collect();
-            fields.push(format!("metadata.name={}", newest.name));
+            fields.push(format!("metadata.name={}", known.name));
             fields.extend(
-                newest
+                known
                     .namespace
                     .as_ref()
                     .map(|namespace| format!("metadata.namespace={namespace}")),
@@ -295,13 +324,13 @@ impl<K: Watchable> Watch<K> {
         if is_behind {
             return Ok(Verdict::WentBack);
         }
-        let Some(newest) = self.newest.as_ref().filter(|_| !is_fresh) else {
+        let Some(known) = known else {
             return Ok(Verdict::Consistent);
         };
         Ok(match list.items.first().map(version_of) {
-            None => Verdict::Unclear,
-            Some(Some(version)) if version < newest.version => Verdict::WentBack,
-            Some(_) => Verdict::Consistent,
+            Some(Some(version)) if version < known.version => Verdict::WentBack,
+            found if found.is_some() == known.is_deleted => Verdict::Unclear,
+            _ => Verdict::Consistent,
         })
     }
 
@@ -315,6 +344,16 @@ impl<K: Watchable> Watch<K> {
 }
 
 impl KnownObject {
+    /// None if its version is no number.
+    fn of<K: Resource>(object: &K, is_deleted: bool) -> Option<Self> {
+        Some(Self {
+            namespace: object.meta().namespace.clone(),
+            name: object.meta().name.clone().unwrap_or_default(),
+            version: version_of(object)?,
+            is_deleted,
+        })
+    }
+
     fn is<K: Resource>(&self, object: &K) -> bool {
         let meta = object.meta();
         meta.namespace == self.namespace && meta.name.as_deref() == Some(&self.name)
@@ -323,15 +362,14 @@ impl KnownObject {
 
 /// Takes note of an object if it is newer than the newest.
 fn remember_newest<K: Resource>(newest: &mut Option<KnownObject>, object: &K) {
-    let Some(version) = version_of(object) else {
+    let Some(object) = KnownObject::of(object, false) else {
         return;
     };
-    if newest.as_ref().is_none_or(|known| known.version <= version) {
-        *newest = Some(KnownObject {
-            namespace: object.meta().namespace.clone(),
-            name: object.meta().name.clone().unwrap_or_default(),
-            version,
-        });
+    if newest
+        .as_ref()
+        .is_none_or(|known| known.version <= object.version)
+    {
+        *newest = Some(object);
     }
 }
 

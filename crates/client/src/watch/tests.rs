@@ -22,8 +22,8 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// A server: what it has, and what it was asked.
 struct Fake {
     state: Mutex<State>,
-    /// Watches of this path end without a word.
-    ends: tokio::sync::watch::Sender<&'static str>,
+    /// Watches of this path end, after these events.
+    ends: tokio::sync::watch::Sender<(&'static str, String)>,
 }
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Fake {
         };
         Arc::new(Self {
             state: Mutex::new(state),
-            ends: tokio::sync::watch::Sender::new("none"),
+            ends: tokio::sync::watch::Sender::new(("none", String::new())),
         })
     }
 
@@ -64,7 +64,12 @@ impl Fake {
     }
 
     fn end_watches_of_config_maps(&self) {
-        self.ends.send_replace("configmaps");
+        self.end_watches_of_config_maps_after(&[]);
+    }
+
+    fn end_watches_of_config_maps_after(&self, events: &[Value]) {
+        let lines = events.iter().map(|event| format!("{event}\n"));
+        self.ends.send_replace(("configmaps", lines.collect()));
     }
 
     /// What it was asked for so far, with these words in it.
@@ -97,8 +102,9 @@ impl Fake {
                 .asked
                 .push(format!("{path}?{query}"));
             let end = futures::stream::once(async move {
-                while ends.changed().await.is_ok() && !path.contains(*ends.borrow()) {}
-                Ok::<_, io::Error>(Vec::<u8>::new())
+                while ends.changed().await.is_ok() && !path.contains(ends.borrow().0) {}
+                let said = ends.borrow().1.clone();
+                Ok::<_, io::Error>(said.into_bytes())
             });
             let frames = end.map(|bytes| bytes.map(|bytes| Frame::data(bytes.into())));
             return Ok(Response::new(StreamBody::new(frames).boxed_unsync()));
@@ -131,6 +137,10 @@ fn answer(json: &Value) -> Response<Answer> {
 
 fn object(name: &str, version: u64) -> Value {
     json!({"metadata": {"name": name, "resourceVersion": version.to_string()}})
+}
+
+fn deleted(name: &str, version: u64) -> Value {
+    json!({"type": "DELETED", "object": object(name, version)})
 }
 
 /// Runs watches of ConfigMaps and Nodes until `until` holds.
@@ -212,6 +222,56 @@ async fn if_the_newest_object_is_gone_its_kind_is_listed_again() {
         server.end_watches_of_config_maps();
     };
     begin(&server, deleted, || server.lists("configmaps") == 2).await;
+}
+
+/// The newest object was deleted: nothing is known that the restored server could have an older version of.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_object_that_is_back_shows_that_the_server_went_back() {
+    let server = Fake::new(9, &[object("a", 8)]);
+    let restored = || {
+        server.become_another(20, &[object("a", 8)]);
+        server.end_watches_of_config_maps_after(&[deleted("a", 10)]);
+    };
+    begin(&server, restored, || {
+        server.lists("configmaps") == 2 && server.lists("nodes") == 2
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_object_that_was_made_anew_meanwhile_has_its_kind_listed_again() {
+    let server = Fake::new(9, &[object("a", 8)]);
+    let remade = || {
+        server.become_another(20, &[object("a", 12)]);
+        server.end_watches_of_config_maps_after(&[deleted("a", 10)]);
+    };
+    begin(&server, remade, || server.lists("configmaps") == 2).await;
+    assert_eq!(server.lists("nodes"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_deletion_a_watch_goes_on_without_a_list() {
+    let server = Fake::new(9, &[object("a", 8), object("b", 7)]);
+    let went_on = || {
+        server.become_another(13, &[object("c", 12)]);
+        let made = |name, version| json!({"type": "ADDED", "object": object(name, version)});
+        server.end_watches_of_config_maps_after(&[
+            deleted("a", 10),
+            made("a", 11),
+            made("c", 12),
+            deleted("a", 13),
+        ]);
+    };
+    let compared = |name: &str| server.asked(&["configmaps", "limit=1", &format!("%3D{name}")]);
+    begin(&server, went_on, || {
+        compared("c") == 1 && compared("a") == 1
+    })
+    .await;
+    assert_eq!(server.lists("configmaps"), 1);
+    assert_eq!(
+        server.asked(&["configmaps", "watch=true", "resourceVersion=13"]),
+        1
+    );
 }
 
 #[tokio::test(start_paused = true)]

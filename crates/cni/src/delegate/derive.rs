@@ -1,6 +1,7 @@
 //! The configuration that a plugin gets, derived from what the user wrote.
 
 use plexus_api::cni::{Outcome, ValidAttachment, Version};
+use plexus_api::go_folds;
 use plexus_types::NetworkName;
 use serde_json::{Map, Value, json};
 
@@ -59,7 +60,7 @@ fn runtime_config(
     };
     let takes = |name: &str| {
         let same = |(declared, on): (&String, &Value)| {
-            declared.eq_ignore_ascii_case(name) && *on == Value::Bool(true)
+            go_folds(declared, name) && *on == Value::Bool(true)
         };
         declared.iter().any(same)
     };
@@ -114,6 +115,10 @@ mod tests {
         let config = derived(plugin, None, Some(&given), None);
         assert_eq!(config["runtimeConfig"], json!({"mac":"02:00:00:00:00:01"}));
         assert_eq!(config.get("capabilities"), None);
+        // Two letters beyond ASCII are ASCII ones for Go.
+        let plugin = json!({"type":"x","capabilities":{"ipſ":true}});
+        let config = derived(plugin, None, Some(&given), None);
+        assert_eq!(config["runtimeConfig"], json!({"ips":["10.0.0.1/8"]}));
     }
 
     #[test]

@@ -17,6 +17,6 @@ mod remove;
 mod restore;
 
 pub use apply::{Applied, ApplyError, apply, observe};
-pub use living::living;
+pub use living::{living, on_node};
 pub use remove::{RemoveError, Removed, is_there, remove, remove_marked};
 pub use restore::restore_node;

@@ -18,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         Scenario::anywhere("ten restarts of agents and controller", ten_restarts),
         Scenario::with(Need::Kinds, "a rolling update", a_rolling_update),
         Scenario::anywhere("a network made while the controller is away", no_controller),
+        Scenario::anywhere("a network made while the agent is away", no_agent),
         Scenario::anywhere("the shim is replaced while it runs", the_shim_is_replaced),
         Scenario::anywhere("the conflist stays", the_conflist_stays),
         Scenario::with(
@@ -85,6 +86,37 @@ fn no_controller(cluster: &dyn Breakable) {
     let pod = namespace.pod("p");
     common::ready(cluster, &[&pod]);
     assert_eq!(common::interfaces(cluster, &pod).len(), 2);
+}
+
+/// The node's agent hears of NAD, Network and pod only when it is back, in whatever order: that is no failure.
+fn no_agent(cluster: &dyn Breakable) {
+    let namespace = disturb::namespace(cluster, "unheard");
+    let away = NodeWithoutAgent::send(cluster, "n2");
+    let name = namespace.name();
+    let made = [
+        common::contrail_nad(name, "unheard", "10.67.0.0/24", &[]),
+        common::network(
+            name,
+            "own",
+            json!({"subnets": {"a": {"cidr": "10.68.0.0/24"}}}),
+        ),
+        common::pod(
+            name,
+            "p",
+            "n2",
+            &[(common::NETWORKS, "unheard"), (common::PLEXUS, "own")],
+        ),
+    ];
+    common::apply(cluster, &made);
+    let network = common::network_object(name, "unheard");
+    common::holds("it is made of the NAD", TIMEOUT, || {
+        cluster.get(&network).is_ok_and(|found| found.is_some())
+    });
+    drop(away);
+    let pod = namespace.pod("p");
+    common::ready(cluster, &[&pod]);
+    assert_eq!(common::interfaces(cluster, &pod).len(), 3);
+    no_attach_failed(cluster, name);
 }
 
 /// A program that is being executed cannot be written, only replaced. Another text under the name of

@@ -184,3 +184,54 @@ fn rules_that_somebody_flushed_come_back() {
     on_node(&["nft", "flush", "ruleset"]);
     lab.eventually("all of it is back, without a call", || rules() == before);
 }
+
+/// Two interfaces on one network are two ways into it: what one of them carried, the other carries when it is cut.
+#[test]
+fn a_pod_that_is_on_a_network_twice_goes_on_by_the_other_interface() {
+    let lab = Lab::up('d', 2);
+    lab.apply(NETWORKS);
+    let twice = ["--network", "blue", "--network", "blue"];
+    lab.ok(&[&["run", "two", "--node", "n1"], &twice[..]].concat());
+    lab.ok(&["run", "far", "--node", "n2", "--network", "blue"]);
+    let address = |pod: &str, link: &str, family: &str| -> String {
+        let script = format!("ip -o {family} addr show dev {link} scope global");
+        let listed = lab.ok(&["exec", pod, "--", "sh", "-c", &script]);
+        let address = listed.split_whitespace().nth(3).expect("an address");
+        address.split('/').next().unwrap().to_owned()
+    };
+    let pings = |pod: &str, flags: &[&str], to: &str| {
+        let ping = ["exec", pod, "--", "ping", "-c1", "-W1"];
+        let words = [&ping[..], flags, &[to]].concat();
+        lab.run(&words).status.success()
+    };
+    for family in ["-4", "-6"] {
+        let far = address("far", "net1", family);
+        for link in ["net1", "net2"] {
+            let own = address("two", link, family);
+            lab.eventually("both are there", || {
+                pings("far", &[], &own) && pings("two", &["-I", &own], &far)
+            });
+        }
+    }
+    // The one that the pod takes if it is not told which.
+    let script = format!("ip -o route get {}", address("far", "net1", "-4"));
+    let route = lab.ok(&["exec", "two", "--", "sh", "-c", &script]);
+    let mut words = route.split_whitespace().skip_while(|word| *word != "dev");
+    let cut = words.nth(1).expect("a route");
+    let other = match cut {
+        "net1" => "net2",
+        _ => "net1",
+    };
+    let was = ["-4", "-6"].map(|family| address("two", cut, family));
+    lab.ok(&["exec", "two", "--", "ip", "link", "set", cut, "down"]);
+    for (family, was) in ["-4", "-6"].into_iter().zip(was) {
+        let (far, own) = (
+            address("far", "net1", family),
+            address("two", other, family),
+        );
+        lab.eventually("the other one carries it", || {
+            pings("two", &[], &far) && pings("two", &["-I", &own], &far) && pings("far", &[], &own)
+        });
+        assert!(!pings("far", &[], &was), "{cut} is not cut");
+    }
+}

@@ -3,9 +3,9 @@
 //! networks there are, that is judged when it has.
 
 use super::{Head, OWN_TYPES};
-use crate::Fields;
 use crate::cni::{Body, Ipam, Native, Network, NetworkBackend, POD_ANNOTATIONS};
 use crate::text::shortened;
+use crate::{Fields, go_folds};
 
 /// What a configuration may declare that leaves its networks to the cluster.
 const USUAL: [&str; 12] = [
@@ -67,7 +67,7 @@ fn check_usual(fields: &mut Fields<'_>, head: &Head) {
         .filter(|(_, value)| !value.is_null());
     let sent = sent.map(|(name, _)| ("runtimeConfig", name));
     for (section, name) in declared.chain(sent) {
-        if !USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(name)) {
+        if !USUAL.iter().any(|usual| go_folds(usual, name)) {
             let name = shortened(name);
             let text = format!("is not known: {} are", USUAL.join(", "));
             fields.unsupported(&format!("{section}.{name}"), text);
@@ -78,7 +78,7 @@ fn check_usual(fields: &mut Fields<'_>, head: &Head) {
 /// Whether it is for the first interface alone, whoever makes that.
 fn is_own(name: &str) -> bool {
     let mut own = ["ips", "mac"].iter();
-    own.any(|own| own.eq_ignore_ascii_case(name))
+    own.any(|own| go_folds(own, name))
 }
 
 /// What the first network takes, if it is native; else what any may.
@@ -92,10 +92,10 @@ fn taken_natively(body: &Body) -> &'static [&'static str] {
 /// Addresses that are asked for are given by whoever gives addresses.
 fn takes(native: &Native, name: &str) -> bool {
     if let Some(Ipam::Executed(ipam)) = &native.ipam
-        && name.eq_ignore_ascii_case("ips")
+        && go_folds("ips", name)
     {
         return super::chain::takes(&ipam.chain, name);
     }
     let mut taken = native.provider.kind().capabilities.iter();
-    taken.any(|taken| taken.eq_ignore_ascii_case(name))
+    taken.any(|taken| go_folds(taken, name))
 }

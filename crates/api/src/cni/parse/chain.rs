@@ -3,8 +3,8 @@
 
 use super::request::RuntimeRequest;
 use super::{OWN_TYPES, TOP_KEYS, common};
-use crate::Fields;
 use crate::cni::{Chain, Executable};
+use crate::{Fields, go_folds};
 use plexus_types::PluginType;
 use serde_json::{Map, Value};
 
@@ -76,7 +76,7 @@ pub(crate) fn takes(chain: &Chain, capability: &str) -> bool {
     let plugins = chain.plugins.iter();
     let declared = plugins.filter_map(|plugin| plugin.get("capabilities")?.as_object());
     let mut all = declared.flatten();
-    all.any(|(name, value)| name.eq_ignore_ascii_case(capability) && *value == Value::Bool(true))
+    all.any(|(name, value)| go_folds(capability, name) && *value == Value::Bool(true))
 }
 
 /// Keys at the top of a network without those that are its plugin's too.
@@ -117,16 +117,6 @@ fn spelled(
         }
     }
     spelled
-}
-
-/// Whether Go's `encoding/json` takes one key for the other. Outside ASCII, two letters fold to ASCII ones.
-pub(super) fn go_folds(known: &str, key: &str) -> bool {
-    let fold = |letter: char| match letter {
-        '\u{17f}' => 's',
-        '\u{212a}' => 'k',
-        other => other.to_ascii_lowercase(),
-    };
-    known.chars().map(fold).eq(key.chars().map(fold))
 }
 
 /// Checks what we must know of a plugin's configuration; the rest is the plugin's.

@@ -1,10 +1,10 @@
 //! What is asked for one container: `runtimeConfig`, `args.cni` and CNI_ARGS, in this order of
 //! precedence.
 
-use super::{chain, leaves_it_to_the_cluster, port_mappings};
+use super::{leaves_it_to_the_cluster, port_mappings};
 use crate::cni::{Args, POD_ANNOTATIONS, Runtime, Version};
 use crate::pod::{ANNOTATIONS, NetworkSelection};
-use crate::{Fields, Problems};
+use crate::{Fields, Problems, go_folds};
 use plexus_types::Mac;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl PodIps {
             problems: Problems::default(),
         };
         let asked = cni_args.iter();
-        for (_, value) in asked.filter(|(key, _)| chain::go_folds("ips", key)) {
+        for (_, value) in asked.filter(|(key, _)| go_folds("ips", key)) {
             let one = Map::from_iter([("ips".to_owned(), value.clone())]);
             let mut read = Fields::new(&one, fields.path_of("args.cni"));
             ips.all.append(&mut read.parsed_list("ips"));
@@ -124,7 +124,7 @@ impl PodIps {
 
 fn device_id(runtime: &Runtime) -> Option<String> {
     let mut sent = runtime.raw.iter();
-    let (_, value) = sent.find(|(name, _)| name.eq_ignore_ascii_case("deviceID"))?;
+    let (_, value) = sent.find(|(name, _)| go_folds("deviceID", name))?;
     let text = value.as_str().filter(|text| !text.is_empty());
     text.map(str::to_owned)
 }
@@ -132,7 +132,7 @@ fn device_id(runtime: &Runtime) -> Option<String> {
 /// Puts the annotations back into what plugins get: one of them takes them.
 pub(super) fn keep_annotations(config: &Map<String, Value>, runtime: &mut Runtime) {
     let sent = config.get("runtimeConfig").and_then(Value::as_object);
-    let is_it = |(key, _): &(&String, &Value)| key.eq_ignore_ascii_case(POD_ANNOTATIONS);
+    let is_it = |(key, _): &(&String, &Value)| go_folds(POD_ANNOTATIONS, key);
     if let Some((key, value)) = sent.and_then(|sent| sent.iter().find(is_it)) {
         runtime.raw.insert(key.clone(), value.clone());
     }
@@ -146,7 +146,7 @@ fn runtime(fields: &mut Fields<'_>) -> Runtime {
     };
     let by_cluster = leaves_it_to_the_cluster(fields.map());
     let mut inner = Fields::any_case(map, fields.path_of("runtimeConfig"));
-    let is_rest = |(key, _): &(&String, _)| !key.eq_ignore_ascii_case(POD_ANNOTATIONS);
+    let is_rest = |(key, _): &(&String, _)| !go_folds(POD_ANNOTATIONS, key);
     let rest = map.iter().filter(is_rest);
     let runtime = Runtime {
         ips: inner.parsed_list("ips"),

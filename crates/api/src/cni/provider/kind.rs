@@ -63,9 +63,14 @@ impl ProviderKind {
         kinds.find(|kind| kind.name == name)
     }
 
+    /// Whether a pod has its addresses alone (/32, /128) and a link-local next hop.
+    pub fn is_routed(&self) -> bool {
+        self.routing != Routing::OnLink
+    }
+
     /// Whether its pods cannot do without addresses.
     pub fn needs_addresses(&self) -> bool {
-        self.routing != Routing::OnLink
+        self.is_routed()
     }
 
     /// Whether its networks have a number that all nodes agree on.

@@ -116,7 +116,7 @@ impl Provider {
 
     /// Whether a pod has its addresses alone (/32, /128) and a link-local next hop.
     pub fn is_routed(&self) -> bool {
-        self.kind().routing != Routing::OnLink
+        self.kind().is_routed()
     }
 }
 

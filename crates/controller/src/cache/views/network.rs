@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::Resource;
 use kube::core::DeserializeGuard;
 use plexus_api::objects::{Network, NetworkSpec, NetworkStatus};
+use plexus_core::resolve::too_large;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -70,7 +71,7 @@ pub(crate) struct NadView {
     /// The owner that made it, if it has one: kind and UID.
     pub(crate) owner: Option<(String, String)>,
     pub(crate) annotations: BTreeMap<String, String>,
-    /// `spec.config`; none if there is none.
+    /// `spec.config`; none if there is none; not one that nodes do not keep.
     pub(crate) config: Result<Option<String>, String>,
 }
 
@@ -113,6 +114,9 @@ impl View for NadView {
         use serde_json::Value;
         let config = match object.spec.get("config") {
             None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if let Some(why) = too_large(text.len()) => {
+                Err(format!("spec.config is too large: {why}"))
+            }
             Some(Value::String(text)) => Ok((!text.trim().is_empty()).then(|| text.clone())),
             Some(_) => {
                 Err("spec.config is not text: write the CNI configuration as one string".to_owned())
@@ -146,6 +150,7 @@ fn controller(meta: &ObjectMeta) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plexus_core::resolve::MAX_KEPT_CONFIG;
     use serde_json::json;
 
     fn nad(object: serde_json::Value) -> NadView {
@@ -187,6 +192,17 @@ mod tests {
                 .config
                 .is_err()
         );
+    }
+
+    /// There may be hundreds of a megabyte each.
+    #[test]
+    fn of_a_nad_no_more_is_kept_than_nodes_keep() {
+        let with = |size: usize| {
+            nad(json!({"metadata": {"name": "x"}, "spec": {"config": "x".repeat(size)}})).config
+        };
+        assert!(with(MAX_KEPT_CONFIG).is_ok());
+        let why = with(MAX_KEPT_CONFIG + 1).unwrap_err();
+        assert!(why.contains("65537 bytes"), "{why}");
     }
 
     #[test]

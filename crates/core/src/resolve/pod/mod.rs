@@ -48,6 +48,7 @@ use crate::allowed_subnets::AllowedSubnets;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
 use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
+use plexus_api::go_folds;
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::MAX_NETWORKS;
 use request::NetworkRequest;
@@ -341,9 +342,7 @@ fn replaced(
 
 /// What the runtime asks of the first interface and nobody does.
 fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
-    let key = |(key, value): &(&String, &Value)| {
-        key.eq_ignore_ascii_case("bandwidth") && !value.is_null()
-    };
+    let key = |(key, value): &(&String, &Value)| go_folds("bandwidth", key) && !value.is_null();
     if matches!(first.backend, NetworkBackend::Native(_))
         && runtime.raw.iter().any(|entry| key(&entry))
     {

@@ -52,6 +52,25 @@ fn the_pods_networks() {
     assert_eq!(kept, ["bandwidth", "cgroupPath", "dns", "portMappings"]);
 }
 
+/// The annotations can be large, and are kept once, however the runtime spells their key.
+#[test]
+fn annotations_are_read_as_go_reads_their_key() {
+    for key in [
+        "io.kubernetes.cri.pod-annotations",
+        "IO.Kubernetes.CRI.pod-annotations",
+        "io.\u{212a}ubernete\u{17f}.cri.pod-annotations",
+    ] {
+        let sent = json!({key: {NETWORKS: "a"}, "dns": {}});
+        let conf = parse(&pod(&json!({"runtimeConfig": sent}))).unwrap();
+        assert_eq!(conf.runtime.annotations.unwrap()[NETWORKS], "a", "{key}");
+        assert_eq!(
+            conf.runtime.raw.keys().collect::<Vec<_>>(),
+            ["dns"],
+            "{key}"
+        );
+    }
+}
+
 #[test]
 fn no_annotations_are_not_empty_ones() {
     let conf = parse(&pod(&json!({}))).unwrap();

@@ -357,6 +357,13 @@ fn keys_of_plugins_are_read_as_go_reads_them() {
         json!({"type": "ptp", "ipam": {"type": "whereabouts"}})
     );
 
+    // So are the capabilities that they declare, and what the runtime sends.
+    let plugin = json!({"type": "ptp", "capabilities": {"ipſ": true, "MAC": true}});
+    let sent = json!({"IPſ": ["10.0.0.7/24"], "mac": "02:00:00:00:00:01"});
+    let conf = ours(&json!({"plugins": [plugin], "runtimeConfig": sent}));
+    let conf = parse(&conf).unwrap();
+    assert_eq!(conf.runtime.ips, [("10.0.0.7".parse().unwrap(), Some(24))]);
+
     for (plugin, problem) in [
         (
             json!({"type": "ptp", "Type": "evil"}),

@@ -7,7 +7,7 @@
 
 use super::{object, read_config, untaken};
 use crate::cni::parse::ipam::fixed;
-use crate::cni::{Error, Ipam, Native, Network, NetworkBackend, ObjectFacts};
+use crate::cni::{Error, Native, Network, NetworkBackend, ObjectFacts, Requests};
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
 use plexus_types::NetworkName;
@@ -83,9 +83,9 @@ fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
     let mut native = native.clone();
     native.mac = selection.mac.or(native.mac);
     if !selection.ips.is_empty() {
-        match native.ipam {
-            None | Some(Ipam::Static(_)) => return None,
-            Some(_) => native.ips.clone_from(&selection.ips),
+        match native.ipam.as_ref()?.requests() {
+            Requests::Written => return None,
+            Requests::Chosen | Requests::Passed => native.ips.clone_from(&selection.ips),
         }
     }
     Some(native)

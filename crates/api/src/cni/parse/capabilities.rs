@@ -4,7 +4,7 @@
 
 use super::{Head, OWN_TYPES};
 use crate::Fields;
-use crate::cni::{Body, Ipam, Native, Network, NetworkBackend, POD_ANNOTATIONS};
+use crate::cni::{Body, Native, Network, NetworkBackend, POD_ANNOTATIONS};
 use crate::text::shortened;
 
 /// What a configuration may declare that leaves its networks to the cluster.
@@ -91,7 +91,7 @@ fn taken_natively(body: &Body) -> &'static [&'static str] {
 
 /// Addresses that are asked for are given by whoever gives addresses.
 fn takes(native: &Native, name: &str) -> bool {
-    if let Some(Ipam::Executed(ipam)) = &native.ipam
+    if let Some(ipam) = native.executed_ipam()
         && name.eq_ignore_ascii_case("ips")
     {
         return super::chain::takes(&ipam.chain, name);

@@ -45,9 +45,10 @@ pub use plexus_api::pod::ANNOTATIONS;
 pub use request::Named;
 
 use crate::allowed_subnets::AllowedSubnets;
+use crate::ipam;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
-use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
+use plexus_api::cni::{DefaultGw, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::MAX_NETWORKS;
 use request::NetworkRequest;
@@ -174,9 +175,10 @@ impl Reference {
             uuid: uuid.to_owned(),
             source: String::new(),
             subnets: match &network.backend {
-                NetworkBackend::Native(native) => {
-                    native.ipam.as_ref().map_or_else(Vec::new, subnets)
-                }
+                NetworkBackend::Native(native) => native
+                    .ipam
+                    .as_ref()
+                    .map_or_else(Vec::new, |ipam| ipam::of(ipam).subnets()),
                 NetworkBackend::Delegate(_) => Vec::new(),
             },
         }
@@ -349,35 +351,5 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
     {
         let text = "the pod's bandwidth limits have no effect on the first interface: only executed plugins (`bandwidth`) limit it";
         warnings.push(text.to_owned());
-    }
-}
-
-/// The subnets of addresses as far as the configuration says them, each with its gateway.
-fn subnets(ipam: &Ipam) -> Vec<(IpNet, Option<IpAddr>)> {
-    let gateway_in = |subnet: &IpNet, gateways: &[IpAddr]| {
-        let mut gateways = gateways.iter();
-        gateways.find(|gateway| subnet.contains(*gateway)).copied()
-    };
-    match ipam {
-        Ipam::Executed(_) => Vec::new(),
-        Ipam::Blocks(ipam) => {
-            let each = ipam.subnets.iter();
-            each.map(|subnet| (subnet.cidr, subnet.gateway)).collect()
-        }
-        Ipam::Plexus(ipam) => {
-            let each = ipam.subnets.iter();
-            each.map(|subnet| (*subnet, gateway_in(subnet, &ipam.gateway)))
-                .collect()
-        }
-        Ipam::HostLocal(ipam) => {
-            let each = ipam.ranges.iter().flatten();
-            each.map(|range| (range.subnet, Some(range.gateway)))
-                .collect()
-        }
-        Ipam::Static(ipam) => {
-            let each = ipam.addresses.iter();
-            each.map(|written| (written.address.trunc(), written.gateway))
-                .collect()
-        }
     }
 }

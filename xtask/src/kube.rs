@@ -105,7 +105,7 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         // Its policies stay in force.
         .and_then(|()| run::logged(workspace, &mut rights));
     let state = workspace.cache.join("kube").join(BARE);
-    let done = failed::keep(workspace, "cluster-bare", &state, failed::OF_CLUSTER, done);
+    let done = failed::save(workspace, "cluster-bare", &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, BARE);
     done.and(stopped)
 }
@@ -153,7 +153,7 @@ fn in_lab(
         .env_remove("PLEXUS_LAB");
     let done = start(workspace, prefix, plexus).and_then(|()| run::logged(workspace, &mut command));
     let name = format!("cluster-{prefix}");
-    let done = failed::keep(workspace, &name, &state, failed::OF_CLUSTER, done);
+    let done = failed::save(workspace, &name, &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, prefix);
     done.and(stopped)
 }

@@ -138,7 +138,7 @@ fn finish(mut job: Running) -> Done {
         took.as_secs_f32(),
         job.output.display()
     );
-    print!("{}", report::shown(&text, succeeded));
+    print!("{}", report::excerpt(&text, succeeded));
     Done {
         name: job.name,
         took,

@@ -14,7 +14,7 @@ fn the_seeds_four_cidrs() {
     let mut stage = Stage::seed();
     let assignment = stage.settle(&[two("host2", 2, 2), two("host1", 1, 1)]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "host1 eth1 192.168.0.0/24 0/0",
             "host1 eth2 192.168.64.0/24 1/0",
@@ -62,12 +62,12 @@ fn hosts_come_by_creation_then_by_name() {
 fn who_is_there_stays_where_it_is() {
     let mut stage = Stage::seed();
     stage.settle(&[two("b", 5, 1)]);
-    let before = stage.shown();
+    let before = stage.rows();
     // Older hosts, and more subnets in front.
     stage.master_nets = nets(&["10.0.9.0/24", "10.0.1.0/24", "10.0.2.0/24"]);
     stage.settle(&[two("a", 0, 2), two("b", 5, 1)]);
     for one in before {
-        assert!(stage.shown().contains(&one), "{one}: {:?}", stage.shown());
+        assert!(stage.rows().contains(&one), "{one}: {:?}", stage.rows());
     }
     assert!(
         stage
@@ -80,10 +80,10 @@ fn who_is_there_stays_where_it_is() {
     stage.settle(&[two("a", 0, 2), two("b", 5, 1), third]);
     assert!(
         stage
-            .shown()
+            .rows()
             .contains(&"c x 192.168.128.0/24 2/0".to_owned()),
         "{:?}",
-        stage.shown()
+        stage.rows()
     );
 }
 
@@ -91,10 +91,10 @@ fn who_is_there_stays_where_it_is() {
 fn a_subnet_without_nics_keeps_its_place_in_the_list() {
     let mut stage = Stage::seed();
     stage.settle(&[host("a", 0, &[("eth2", "10.0.2.1/24")])]);
-    assert_eq!(stage.shown(), ["a eth2 192.168.64.0/24 1/0"]);
+    assert_eq!(stage.rows(), ["a eth2 192.168.64.0/24 1/0"]);
     stage.settle(&[two("a", 0, 1)]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         ["a eth1 192.168.0.0/24 0/0", "a eth2 192.168.64.0/24 1/0"]
     );
 }
@@ -107,7 +107,7 @@ fn a_renamed_nic_and_a_new_address_keep_the_block() {
     let changed = host("a", 0, &[("ens5", "10.0.1.77/24"), ("eth2", "10.0.2.1/24")]);
     stage.settle(&[changed]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         ["a ens5 192.168.0.0/24 0/0", "a eth2 192.168.64.0/24 1/0"]
     );
     let via = stage.block("a", "ens5").spec.nic.clone().unwrap().via;
@@ -125,10 +125,10 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
     assert_eq!((assignment.changes.len(), assignment.draining), (1, 1));
     assert!(
         stage
-            .shown()
+            .rows()
             .contains(&"-a eth1 192.168.0.0/24 0/0".to_owned()),
         "{:?}",
-        stage.shown()
+        stage.rows()
     );
     // Nothing is done to it while somebody uses it, or the node may still issue from it.
     assert!(stage.go(&hosts).changes.is_empty());
@@ -145,45 +145,45 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
     let mut back = stage.clone();
     back.settle(&[two("a", 0, 1), two("b", 1, 2)]);
     assert!(
-        back.shown()
+        back.rows()
             .contains(&"a eth1 192.168.0.0/24 0/0".to_owned()),
         "{:?}",
-        back.shown()
+        back.rows()
     );
     // … and after: another one, as nothing is issued from that.
     retired(&mut stage, 1, true);
     let mut late = stage.clone();
     late.go(&[two("a", 0, 1), two("b", 1, 2)]);
     assert!(
-        late.shown()
+        late.rows()
             .contains(&"a eth1 192.168.2.0/24 0/2".to_owned()),
         "{:?}",
-        late.shown()
+        late.rows()
     );
     retired(&mut stage, 0, true);
     stage.settle(&hosts);
-    assert_eq!(stage.shown().len(), 3);
+    assert_eq!(stage.rows().len(), 3);
 }
 
 #[test]
 fn blocks_of_a_node_that_is_not_known_are_left_alone() {
     let mut stage = Stage::seed();
     stage.settle(&[two("a", 0, 1), two("b", 1, 2)]);
-    let before = stage.shown();
+    let before = stage.rows();
     assert!(stage.go(&[two("b", 1, 2)]).changes.is_empty());
     // Another Node of the same name: the old one's places are still taken.
     let mut again = two("a", 9, 1);
     again.uid = "another".to_owned();
     stage.settle(&[two("b", 1, 2), again]);
     for one in before {
-        assert!(stage.shown().contains(&one));
+        assert!(stage.rows().contains(&one));
     }
     assert!(
         stage
-            .shown()
+            .rows()
             .contains(&"a eth1 192.168.2.0/24 0/2".to_owned()),
         "{:?}",
-        stage.shown()
+        stage.rows()
     );
 }
 
@@ -201,7 +201,7 @@ fn two_nics_on_one_subnet_have_an_interface_index_each() {
     );
     stage.settle(&[twice.clone(), two("b", 1, 2)]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "a eth1 192.168.0.0/24 0/0",
             "a eth2 192.168.64.0/24 1/0",
@@ -225,7 +225,7 @@ fn whoever_does_not_fit_is_named() {
         .map(|i| two(&format!("h{i}"), i, u8::try_from(i).unwrap() + 1))
         .collect();
     let assignment = stage.settle(&hosts);
-    assert_eq!(stage.shown().len(), 4);
+    assert_eq!(stage.rows().len(), 4);
     let no_host = |nic: &str, net_address: &str| LeftOut::NoHostIndex {
         host: "h2".to_owned(),
         nic: nic.to_owned(),
@@ -263,11 +263,11 @@ fn another_division_comes_beside_what_is_in_use() {
     for block in stage.blocks.values_mut() {
         (block.allocated, block.untouched) = (1, false);
     }
-    let before: Vec<String> = stage.shown();
+    let before: Vec<String> = stage.rows();
     stage.bits.host = 8;
     let assignment = stage.go(&hosts);
     assert_eq!((stage.blocks.len(), assignment.draining), (8, 4));
-    let shown = stage.shown();
+    let shown = stage.rows();
     for one in before {
         assert!(shown.contains(&format!("-{one}")), "{one}: {shown:?}");
     }
@@ -292,7 +292,7 @@ fn both_families_have_the_same_indices() {
     ];
     let assignment = stage.settle(&hosts);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "a eth1 192.168.0.0/24 0/0",
             "a eth1 fd00:1::/56 0/0",
@@ -313,7 +313,7 @@ fn both_families_have_the_same_indices() {
         host("c", 2, &[("eth1", "10.0.1.3/24 fd00:9::3/64")]),
     ];
     stage.settle(&with_c);
-    let shown = stage.shown();
+    let shown = stage.rows();
     assert!(
         shown.contains(&"c eth1 fd00:1:0:300::/56 0/3".to_owned()),
         "{shown:?}"
@@ -329,7 +329,7 @@ fn without_master_nets_all_nics_count() {
         &[("x", "10.0.7.1/24"), ("y", "10.0.3.1/24"), ("z", "")],
     )]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         ["a x 192.168.64.0/24 1/0", "a y 192.168.0.0/24 0/0"]
     );
 }

@@ -46,7 +46,9 @@ impl ParsedNetwork {
             return None;
         }
         let backend = match backend {
-            NetworkBackend::Native(native) => NetworkBackend::Native(asked(native, selection)?),
+            NetworkBackend::Native(native) => {
+                NetworkBackend::Native(with_selection(native, selection)?)
+            }
             NetworkBackend::Delegate(chain)
                 if !selection.ips.is_empty() && chain.plugins.iter().any(fixed::is_asked_of) =>
             {
@@ -75,7 +77,7 @@ impl Network {
 }
 
 /// What a native network takes: addresses and a MAC. A provider may read other requests by itself.
-fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
+fn with_selection(native: &Native, selection: &NetworkSelection) -> Option<Native> {
     let keys = selection.runtime_config();
     if keys.keys().any(|key| key != "ips" && key != "mac") {
         return None;

@@ -1,4 +1,4 @@
-//! The Kubernetes front door: what a pod's annotations ask for becomes the same list of networks
+//! Kubernetes: what a pod's annotations ask for becomes the same list of networks
 //! that an inline configuration has.
 //!
 //! Takes the pod, and what the node knows of networks ([`Objects`]); never asks anyone else. Gives
@@ -11,12 +11,12 @@
 //! nothing of networks that its pods do not use. The text of a NAD stays beside: it tells whether the NAD has
 //! changed, and is read again for pods whose `cni-args` stand in the configuration ([`ParsedNetwork`]).
 
+mod cached;
 mod cluster_default;
 mod container;
 mod default_gw;
 mod error;
 mod examine;
-mod kept;
 mod lookup;
 mod multi_nic;
 mod nad;
@@ -27,13 +27,13 @@ mod once;
 mod remedy;
 mod request;
 
+pub use cached::{
+    CONFIG_HASH, MAX_KEPT_CONFIG, is_kept, matters_in_nad, nad_size, network_size, too_large,
+};
 pub use cluster_default::{CLUSTER_DEFAULT, block_network, pod_cidr_network};
 pub use container::{HOME, container_network, is_first, runtime_name};
 pub use error::{Instead, ResolveError};
 pub use examine::{Examined, examine};
-pub use kept::{
-    CONFIG_HASH, MAX_KEPT_CONFIG, is_kept, matters_in_nad, nad_size, network_size, too_large,
-};
 pub use lookup::{Networks, by_fq_name};
 pub use multi_nic::{MultiNicError, MultiNicObject, NodeNic};
 pub use nad::{ParsedNad, nad_network};

@@ -28,7 +28,7 @@ pub(crate) fn forget(workspace: &Workspace) -> Result<()> {
 }
 
 /// If this failed: copies `parts` of `from`, which may have `*` for names, and lets the error say where they are.
-pub(crate) fn keep<T>(
+pub(crate) fn save<T>(
     workspace: &Workspace,
     name: &str,
     from: &Path,
@@ -83,9 +83,9 @@ mod tests {
             fs::create_dir_all(lab.join(file).parent().unwrap()).unwrap();
             fs::write(lab.join(file), text).unwrap();
         }
-        assert!(keep(&workspace, "cases", &lab, OF_LAB, Ok(())).is_ok());
+        assert!(save(&workspace, "cases", &lab, OF_LAB, Ok(())).is_ok());
         assert!(!self::dir(&workspace).exists(), "nothing failed");
-        let failed = keep(
+        let failed = save(
             &workspace,
             "cases",
             &lab,

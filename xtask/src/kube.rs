@@ -115,7 +115,7 @@ fn on_bare_api_server(workspace: &Workspace) -> Result<()> {
         // Its policies stay in force.
         .and_then(|()| run::logged(workspace, &mut rights));
     let state = workspace.cache.join("kube").join(BARE);
-    let done = failed::keep(workspace, "cluster-bare", &state, failed::OF_CLUSTER, done);
+    let done = failed::save(workspace, "cluster-bare", &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, BARE);
     done.and(stopped)
 }
@@ -180,7 +180,7 @@ fn in_lab(
     let state = workspace.cache.join("kube").join(prefix);
     let done = start(workspace, prefix, plexus).and_then(|()| work());
     let name = format!("cluster-{prefix}");
-    let done = failed::keep(workspace, &name, &state, failed::OF_CLUSTER, done);
+    let done = failed::save(workspace, &name, &state, failed::OF_CLUSTER, done);
     let stopped = stop(workspace, prefix);
     done.and(stopped)
 }

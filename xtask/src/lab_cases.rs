@@ -38,7 +38,7 @@ pub(crate) fn cases(workspace: &Workspace) -> Result<()> {
     let done = plugins(workspace)
         .and_then(|plugins| up(workspace, &plugins).and_then(|()| tests(workspace)));
     let dir = Path::new("/run/plexus/lab").join(LAB);
-    let done = failed::keep(workspace, "cases", &dir, failed::OF_LAB, done);
+    let done = failed::save(workspace, "cases", &dir, failed::OF_LAB, done);
     let stopped = down(workspace);
     done.and(stopped)
 }

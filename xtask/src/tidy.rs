@@ -4,6 +4,7 @@
 //! would add; changes nothing.
 
 mod docs;
+mod names;
 mod providers;
 mod pure;
 mod rights;
@@ -52,6 +53,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         problems.extend(words::problems(text));
         if text.is_rust() {
             problems.extend(sizes::problems(text));
+            problems.extend(names::problems(text));
             problems.extend(source::problems(text));
             problems.extend(pure::problems(text));
         }

@@ -4,7 +4,7 @@ use crate::ipam;
 use crate::kinds::Kind;
 use crate::snapshot::{self, ServedBy, Snapshot, condition, list, name, namespace, number, text};
 use crate::text::{Cell, Paint, Screen, Table, age, count, seconds_since};
-use plexus_api::cni::{Ipam, Network, NetworkBackend, NetworkConfigKind, Provider};
+use plexus_api::cni::{Network, NetworkBackend, NetworkConfigKind, Provider};
 use serde_json::Value;
 
 /// The text for a claim or a class that is not ours.
@@ -403,13 +403,9 @@ pub fn nad_done_by(object: &Value) -> (String, String, String) {
                 backend: NetworkBackend::Native(native),
                 ..
             } => {
-                let note = match &native.ipam {
-                    Some(ipam @ Ipam::Executed(_)) => {
-                        format!("addresses by executing {}", ipam.name())
-                    }
-                    _ => String::new(),
-                };
-                of(&kind, "plexus", note)
+                let executed = native.executed_ipam();
+                let note = executed.map(|ipam| format!("addresses by executing {}", ipam.name()));
+                of(&kind, "plexus", note.unwrap_or_default())
             }
             Network {
                 backend: NetworkBackend::Delegate(chain),

@@ -5,9 +5,7 @@ use crate::diagnose::{Answer, Reason, State, diagnose_pod};
 use crate::snapshot::{NodeView, Snapshot, list, name, namespace, pod_facts, text};
 use crate::text::{Paint, Screen};
 use ipnet::IpNet;
-use plexus_api::cni::{
-    Args, Chain, Error, Executable, Ipam, NetConf, Network, NetworkBackend, Version,
-};
+use plexus_api::cni::{Args, Chain, Error, Executable, NetConf, Network, NetworkBackend, Version};
 use plexus_api::translate;
 use plexus_core::attach::preview::{Issued, Preview, Uplink, preview, sandbox};
 use plexus_core::attach::{AttachError, AttachRequest, Attachment, Backend, NativeWork};
@@ -384,8 +382,8 @@ fn native(attachment: &Attachment, work: &NativeWork, origin: &str) -> String {
         .iter()
         .map(|ip| ip.address.addr().to_string())
         .collect();
-    let addresses = match &work.spec.native.ipam {
-        Some(ipam @ Ipam::Executed(_)) => format!(
+    let addresses = match work.spec.native.executed_ipam() {
+        Some(ipam) => format!(
             "addresses by executing {}; what it gives is not known beforehand",
             ipam.name()
         ),

@@ -52,7 +52,7 @@ mod tests {
     use crate::kinds::Kinds;
     use serde_json::{Value, json};
 
-    fn asked(group: &str, plural: &str, review: Value) -> Value {
+    fn review_answer(group: &str, plural: &str, review: Value) -> Value {
         let kinds = Kinds::builtin().unwrap();
         let user = User {
             name: "admin".to_owned(),
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn everything_is_allowed() {
         let spec = json!({"resourceAttributes": {"verb": "create", "resource": "pods"}});
-        let answer = asked(
+        let answer = review_answer(
             "authorization.k8s.io",
             "selfsubjectaccessreviews",
             json!({"spec": spec}),
@@ -84,14 +84,14 @@ mod tests {
     #[test]
     fn the_rules_are_one_star() {
         let spec = json!({"spec": {"namespace": "default"}});
-        let answer = asked("authorization.k8s.io", "selfsubjectrulesreviews", spec);
+        let answer = review_answer("authorization.k8s.io", "selfsubjectrulesreviews", spec);
         assert_eq!(answer["status"]["resourceRules"][0]["verbs"], json!(["*"]));
         assert_eq!(answer["status"]["incomplete"], false);
     }
 
     #[test]
     fn a_client_learns_its_name() {
-        let answer = asked("authentication.k8s.io", "selfsubjectreviews", Value::Null);
+        let answer = review_answer("authentication.k8s.io", "selfsubjectreviews", Value::Null);
         let info = &answer["status"]["userInfo"];
         assert_eq!(
             info,

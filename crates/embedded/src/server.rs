@@ -132,7 +132,7 @@ impl Server {
     /// Writes the kubeconfig of whoever may do everything, with the client that it had, if that is still good.
     fn write_kubeconfig(&self) -> Result<(), StartError> {
         let path = &self.kubeconfig;
-        let text = match tls::kept(path, &self.authority, ADMIN, ADMINS) {
+        let text = match tls::reusable_client(path, &self.authority, ADMIN, ADMINS) {
             Some(client) => self.kubeconfig_with(ADMIN, &client),
             None => self.kubeconfig_for(ADMIN, ADMINS)?,
         };

@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every link of the node that may be a NIC, by index.
 pub fn observe(node: &NodeSide, sysfs: &Sysfs) -> Result<Vec<Nic>, NetlinkError> {
-    let mut seen = node.with_socket(|socket| -> Result<Seen, NetlinkError> {
-        Ok(Seen {
+    let mut seen = node.with_socket(|socket| -> Result<NicInventory, NetlinkError> {
+        Ok(NicInventory {
             links: list(socket, link::list(), read_link)?,
             addresses: list(socket, address::list(None), read_address)?,
             default_links: default_links(socket)?,
@@ -39,7 +39,7 @@ pub fn observe(node: &NodeSide, sysfs: &Sysfs) -> Result<Vec<Nic>, NetlinkError>
     Ok(nics.collect())
 }
 
-struct Seen {
+struct NicInventory {
     /// With whether there is a carrier.
     links: Vec<(ObservedLink, bool)>,
     addresses: Vec<(u32, IpNet)>,
@@ -47,7 +47,7 @@ struct Seen {
     speeds: BTreeMap<u32, u32>,
 }
 
-impl Seen {
+impl NicInventory {
     fn nic(
         &self,
         link: &ObservedLink,

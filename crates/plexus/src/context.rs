@@ -21,9 +21,9 @@ pub(crate) struct OurContext {
 }
 
 /// The kubeconfig that is named, or the one that kubectl would change.
-pub(crate) fn place(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+pub(crate) fn kubeconfig_path(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let (variable, home) = (std::env::var_os("KUBECONFIG"), std::env::var_os("HOME"));
-    let place = context::place(named, variable.as_deref(), Home(home.as_deref()));
+    let place = context::kubeconfig_path(named, variable.as_deref(), Home(home.as_deref()));
     Ok(place.map(std::path::absolute).transpose()?)
 }
 

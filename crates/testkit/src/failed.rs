@@ -8,7 +8,7 @@ const DIR: &str = "PLEXUS_TEST_FAILED";
 
 /// If the test of this thread has failed: copies `parts` of `dir`, which may have `*` for names, and says where they are. Files
 /// on other file systems below are left out. Nothing of it can fail a test once more.
-pub fn keep(name: &str, dir: &Path, parts: &[&str]) {
+pub fn save(name: &str, dir: &Path, parts: &[&str]) {
     if !std::thread::panicking() {
         return;
     }
@@ -45,7 +45,7 @@ mod tests {
 
     impl Drop for Made {
         fn drop(&mut self) {
-            keep("made", &self.0, &["*.log", "state", "never-there"]);
+            save("made", &self.0, &["*.log", "state", "never-there"]);
             let _ = fs::remove_dir_all(&self.0);
         }
     }

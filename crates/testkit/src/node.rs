@@ -233,7 +233,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         if std::thread::panicking() {
             explain(self);
-            failed::keep(&self.name, &self.dir, &["*.log", "state", "queue", "pools"]);
+            failed::save(&self.name, &self.dir, &["*.log", "state", "queue", "pools"]);
         }
         if keep_requested() {
             return;

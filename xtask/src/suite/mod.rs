@@ -142,7 +142,7 @@ fn finish(mut job: Running) -> Done {
         took.as_secs_f32(),
         job.output.display()
     );
-    print!("{}", report::shown(&text, succeeded));
+    print!("{}", report::excerpt(&text, succeeded));
     Done {
         tests: report::times(&text),
         name: job.name,

@@ -41,7 +41,7 @@ pub(super) fn times(text: &str) -> Vec<(String, Duration)> {
 
 /// What is shown of what a job printed: all if it failed, or if it does not say how many of its tests passed; else this, and which
 /// tests say that they left something out.
-pub(super) fn shown(text: &str, succeeded: bool) -> String {
+pub(super) fn excerpt(text: &str, succeeded: bool) -> String {
     let closing = |line: &&str| line.starts_with("test result: ");
     let mut shown = String::new();
     if !succeeded || !text.lines().any(|line| closing(&line)) {
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn all_is_shown_of_one_that_failed_and_the_count_of_one_that_passed() {
-        assert_eq!(shown(OUTPUT, false), OUTPUT);
+        assert_eq!(excerpt(OUTPUT, false), OUTPUT);
         assert_eq!(
-            shown(OUTPUT, true),
+            excerpt(OUTPUT, true),
             "a::b: left out, needs Power: a reason\ntest result: ok. 2 passed; 0 failed; finished in 0.00s\n"
         );
     }
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn one_that_counts_nothing_is_shown_whole() {
         assert_eq!(
-            shown("case one: fine\ncase two: fine", true),
+            excerpt("case one: fine\ncase two: fine", true),
             "case one: fine\ncase two: fine\n"
         );
-        assert_eq!(shown("", true), "");
+        assert_eq!(excerpt("", true), "");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Providers are told apart in their own files alone. Reads the registry for their types, and each
 //! provider's file for its name; refuses `Provider::<type>` and a name as a string anywhere else in
-//! product code, unless the word means something else there. Never looks at tests.
+//! product code, unless the word means something else there. The same of IPAMs, by `Ipam::<type>`.
+//! Never looks at tests.
 
 use super::{Text, pure, source};
 
@@ -39,6 +40,20 @@ const OTHER_MEANING: &[(&str, &str)] = &[
     ),
 ];
 
+/// IPAMs are told apart in these alone; everybody else asks `Ipam` and `Native`, or `core::ipam`.
+const IPAMS: &[&str] = &[
+    "Ipam::HostLocal",
+    "Ipam::Static",
+    "Ipam::Plexus",
+    "Ipam::Blocks",
+    "Ipam::Executed",
+];
+const IPAM_HOMES: &[&str] = &[
+    "crates/api/src/cni/ipam.rs",
+    "crates/api/src/cni/parse/ipam/",
+    "crates/core/src/ipam/",
+];
+
 /// What still has to move: this list only gets shorter. An entry that is not needed is refused.
 const REMAINING: &[(&str, &str)] = &[];
 
@@ -49,6 +64,7 @@ pub(super) fn problems(texts: &[Text]) -> Vec<String> {
     }
     let mut problems = Vec::new();
     for text in texts.iter().filter(|text| is_looked_at(text)) {
+        problems.extend(ipam_problems(text));
         let found = problems_of(text, &providers);
         let excuse = OTHER_MEANING.iter().chain(REMAINING);
         match excuse.into_iter().find(|(path, _)| *path == text.path) {
@@ -122,11 +138,29 @@ fn problems_of(text: &Text, providers: &[Registered]) -> Vec<String> {
     problems
 }
 
-/// Whether a path occurs that does not go on as a longer word.
+fn ipam_problems(text: &Text) -> Vec<String> {
+    if IPAM_HOMES.iter().any(|home| text.path.starts_with(home)) {
+        return Vec::new();
+    }
+    let code = source::code_only(&text.content);
+    let lines = pure::product(&code);
+    let found = lines.flat_map(|(index, code)| {
+        let found = IPAMS.iter().filter(move |path| has_path(code, path));
+        found.map(move |path| (index, path))
+    });
+    let found = found.map(|(index, path)| {
+        let (file, line) = (&text.path, index + 1);
+        format!("{file}:{line}: {path}: only an IPAM's own file knows it: ask `Ipam` or `Native`")
+    });
+    found.collect()
+}
+
+/// Whether a path occurs that is not a part of a longer word.
 fn has_path(code: &str, path: &str) -> bool {
-    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-    code.match_indices(path)
-        .any(|(start, _)| !goes_on(&code[start + path.len()..]))
+    let joins = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(path).any(|(start, _)| {
+        !code[..start].ends_with(joins) && !code[start + path.len()..].starts_with(joins)
+    })
 }
 
 /// Whether a string is that word and no more. `code` is the same line without strings and comments:
@@ -213,6 +247,23 @@ mod tests {
             "xtask/src/a.rs",
         ] {
             assert_eq!(found(path, code), Vec::<String>::new(), "{path}");
+        }
+    }
+
+    #[test]
+    fn ipams_are_told_apart_at_home_alone() {
+        let code = "//! A.\nif let Some(Ipam::Blocks(x)) = y {}\n";
+        let away = found("crates/agent/src/a.rs", code);
+        assert_eq!(away.len(), 1, "{away:?}");
+        assert!(away[0].starts_with("crates/agent/src/a.rs:2: Ipam::Blocks"));
+        for (path, code) in [
+            ("crates/core/src/ipam/a.rs", code),
+            ("crates/api/src/cni/ipam.rs", code),
+            ("crates/agent/src/tests.rs", code),
+            ("crates/agent/src/a.rs", "//! A.\nMultiNicIpam::Blocks(x)\n"),
+            ("crates/agent/src/a.rs", "//! A.\nIpam::BLOCKS\n"),
+        ] {
+            assert_eq!(found(path, code), Vec::<String>::new(), "{path} {code}");
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn problems(texts: &[Text]) -> Vec<String> {
     let mut problems = claims(texts);
     let page = texts.iter().find(|text| text.path == BOOK);
     let written = page.map(|page| table(&page.content));
-    let granted = granted(texts);
+    let granted = rows_of_roles(texts);
     if let Some(written) = written
         && written != granted
     {
@@ -108,7 +108,7 @@ fn table(page: &str) -> BTreeSet<Row> {
 }
 
 /// What the roles of the manifest let each account read.
-fn granted(texts: &[Text]) -> BTreeSet<Row> {
+fn rows_of_roles(texts: &[Text]) -> BTreeSet<Row> {
     let mut rows: BTreeMap<String, [BTreeSet<&str>; 2]> = BTreeMap::new();
     let parts = texts.iter().filter(|text| text.path.starts_with(PARTS));
     for document in parts.flat_map(|part| part.content.split("\n---\n")) {

@@ -4,7 +4,7 @@ use crate::addresses::NeedsBlock;
 use crate::agent::Agent;
 use crate::cluster::{ClaimError, ClaimRequest, network_ref};
 use crate::failure;
-use plexus_api::cni::{Error, Ipam};
+use plexus_api::cni::Error;
 use plexus_core::attachment::NativeSpec;
 use plexus_core::ipam::{BlockSource, NodeBlocks};
 use plexus_core::resolve::CLUSTER_DEFAULT;
@@ -19,10 +19,9 @@ impl Agent {
         needs: &NeedsBlock,
         until: Instant,
     ) -> Result<(), Error> {
-        let section = specs
-            .get(needs.number)
-            .and_then(|one| one.native.ipam.as_ref());
-        let (Some(Ipam::Blocks(section)), Some(cluster)) = (section, self.cluster.get()) else {
+        let spec = specs.get(needs.number);
+        let section = spec.and_then(|one| one.native.block_ipam());
+        let (Some(section), Some(cluster)) = (section, self.cluster.get()) else {
             return Err(needs.error.clone());
         };
         let object = cluster.network_by_uid(&section.uid);
@@ -72,7 +71,7 @@ impl Agent {
             return Ok(());
         };
         for one in specs {
-            let Some(Ipam::Blocks(section)) = &one.native.ipam else {
+            let Some(section) = one.native.block_ipam() else {
                 continue;
             };
             // What the cluster gave each node is no object that could go.

@@ -16,19 +16,20 @@ use crate::failure;
 use crate::journal::{AttachmentRecord, NativeRecord, Record, owner_of};
 use host_local::{DirectoryError, LastReserved, Locked};
 use ipnet::IpNet;
-use plexus_api::cni::{Code, Error, HostLocal, Ipam, Static};
+use plexus_api::cni::{Code, Error};
 use plexus_cni::delegate::seen_from_here;
 use plexus_core::attach::Lease;
-use plexus_core::attachment::{Assigned, AssignedIp, NativeSpec};
-use plexus_core::ipam::{AllocateError, BlockSource, PoolKey, Pools, host_local as order};
+use plexus_core::attachment::{Assigned, NativeSpec};
+use plexus_core::ipam::host_local::HostLocalError;
+use plexus_core::ipam::{
+    self, AddressStore, AllocateError, BlockSource, NodeBlocks, PoolKey, Pools, Unreadable,
+};
 use plexus_types::{ContainerId, IfName, NetworkName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::DerefMut;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The IPAM type of pools that are blocks.
-const BLOCKS: &str = "blocks";
 
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
@@ -149,10 +150,8 @@ impl Addresses {
     fn directories(&self, specs: &[NativeSpec]) -> Vec<Option<PathBuf>> {
         let mut seen: BTreeMap<&Path, PathBuf> = BTreeMap::new();
         let each = specs.iter().map(|one| {
-            let Some(Ipam::HostLocal(section)) = &one.native.ipam else {
-                return None;
-            };
-            let data_dir = seen.entry(&section.data_dir);
+            let data_dir = &one.native.host_local()?.data_dir;
+            let data_dir = seen.entry(data_dir);
             let data_dir = data_dir.or_insert_with_key(|dir| host_path(self.root.as_deref(), dir));
             Some(host_local::directory(data_dir, &one.network, one.of_object))
         });
@@ -237,7 +236,7 @@ impl Addresses {
     /// Nothing more is said of networks that are gone, once nobody here has an address of them. `there` are
     /// the identities of all that are not.
     pub(crate) fn forget_all_but(&self, there: &BTreeSet<String>) {
-        let is_gone = |key: &PoolKey| key.ipam == BLOCKS && !there.contains(&key.data_dir);
+        let is_gone = |key: &PoolKey| key.network_uid().is_some_and(|uid| !there.contains(uid));
         self.pools().forget(is_gone);
     }
 
@@ -245,8 +244,8 @@ impl Addresses {
     pub(crate) fn held_of_blocks(&self) -> BTreeMap<String, Vec<IpAddr>> {
         let mut held: BTreeMap<String, Vec<IpAddr>> = BTreeMap::new();
         for (key, address, _) in self.pools().held() {
-            if key.ipam == BLOCKS {
-                held.entry(key.data_dir.clone()).or_default().push(address);
+            if let Some(uid) = key.network_uid() {
+                held.entry(uid.to_owned()).or_default().push(address);
             }
         }
         held
@@ -280,102 +279,90 @@ impl Reservation<'_> {
         directory: Option<PathBuf>,
         blocks: &dyn BlockSource,
     ) -> Result<(), NotChosen> {
-        let (assigned, lease) = match &spec.native.ipam {
-            None if spec.native.ips.is_empty() => (Assigned::default(), None),
-            None => {
-                return Err(Error::new(
-                    Code::InvalidConfig,
-                    "addresses are requested, but the network has no ipam",
-                    "add an `ipam` section, or drop the request",
-                )
-                .into());
+        let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
+        let (addresses, locked) = (self.addresses, &self.locked);
+        let mut store = NodeStore {
+            addresses,
+            blocks,
+            all: locked,
+            directory: directory
+                .as_ref()
+                .and_then(|path| Some((path, locked.get(path)?))),
+            ifname: &spec.ifname,
+            last: LastReserved::default(),
+            to_write: &mut self.to_write,
+        };
+        let mut assigned = ipam::choose(spec, &owner, &mut store).map_err(not_chosen)?;
+        let host_local = spec.native.host_local();
+        if let Some(path) = host_local.and_then(|section| section.resolv_conf.as_ref()) {
+            assigned.dns = resolv::read(&host_path(addresses.root.as_deref(), path))?;
+        }
+        let lease = match (directory, PoolKey::of_spec(spec)) {
+            (Some(directory), _) => Some(Lease::HostLocal {
+                directory,
+                ifname: spec.ifname.clone(),
+            }),
+            (None, Some(pool)) => {
+                let text = pool.to_string();
+                self.taken.push((pool, owner));
+                Some(Lease::Pool(text))
             }
-            Some(Ipam::Static(section)) => (fixed(section), None),
-            // The plugin is executed when its turn comes.
-            Some(Ipam::Executed(_)) => (Assigned::default(), None),
-            Some(ipam @ Ipam::Plexus(section)) => {
-                let key = PoolKey::of(ipam, &spec.network, spec.of_object).ok_or_else(no_pool)?;
-                let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
-                let assigned = self
-                    .addresses
-                    .pools()
-                    .allocate(&key, section, &spec.native.ips, &owner)
-                    .map_err(|error| failure::refusal(&error))?;
-                let text = key.to_string();
-                self.taken.push((key, owner));
-                (assigned, Some(Lease::Pool(text)))
-            }
-            Some(ipam @ Ipam::Blocks(section)) => {
-                let key = PoolKey::of(ipam, &spec.network, spec.of_object).ok_or_else(no_pool)?;
-                let owner = owner_of(self.container, self.cni_ifname, &spec.ifname);
-                let ips = &spec.native.ips;
-                let own = blocks.blocks(&section.uid);
-                let mut pools = self.addresses.pools();
-                let assigned = pools
-                    .allocate_blocks(&key, section, &own, ips, &owner)
-                    .map_err(|error| needs_block(error, own.own))?;
-                let text = key.to_string();
-                self.taken.push((key, owner));
-                (assigned, Some(Lease::Pool(text)))
-            }
-            Some(Ipam::HostLocal(section)) => {
-                let directory = directory.ok_or_else(no_pool)?;
-                let assigned = self.choose_host_local(spec, section, &directory)?;
-                let lease = Lease::HostLocal {
-                    directory,
-                    ifname: spec.ifname.clone(),
-                };
-                (assigned, Some(lease))
-            }
+            (None, None) => None,
         };
         self.chosen.push((self.chosen.len(), assigned, lease));
         Ok(())
     }
+}
 
-    fn choose_host_local(
-        &mut self,
-        spec: &NativeSpec,
-        section: &HostLocal,
-        directory: &PathBuf,
-    ) -> Result<Assigned, Error> {
-        let Some(locked) = self.locked.get(directory) else {
-            return Err(no_pool());
+/// Where this node notes which addresses are taken, for one attachment.
+struct NodeStore<'a> {
+    addresses: &'a Addresses,
+    blocks: &'a dyn BlockSource,
+    /// All directories that this call has locked.
+    all: &'a BTreeMap<PathBuf, Locked>,
+    /// host-local's of this network.
+    directory: Option<(&'a PathBuf, &'a Locked)>,
+    ifname: &'a IfName,
+    last: LastReserved,
+    to_write: &'a mut Vec<ToWrite>,
+}
+
+impl AddressStore for NodeStore<'_> {
+    fn pools(&mut self) -> Box<dyn DerefMut<Target = Pools> + '_> {
+        Box::new(self.addresses.pools())
+    }
+
+    fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        self.blocks.blocks(network_uid)
+    }
+
+    fn last_reserved(&mut self, set: usize) -> Option<IpAddr> {
+        self.last = self.directory?.1.last_reserved(set);
+        self.last.address
+    }
+
+    /// Neither taken nor promised to another attachment of the same call.
+    fn is_free(&self, address: IpAddr) -> Result<bool, Unreadable> {
+        let Some((_, locked)) = self.directory else {
+            return Ok(false);
         };
-        let requested: Vec<IpAddr> = spec.native.ips.iter().map(|(ip, _)| *ip).collect();
-        let shares = order::share_out(&section.ranges, &requested).map_err(host_local_failed)?;
-        let mut ips = Vec::with_capacity(section.ranges.len());
-        for (set, (ranges, share)) in section.ranges.iter().zip(shares).enumerate() {
-            let (to_write, all) = (&self.to_write, &self.locked);
-            let mut free = |address: IpAddr| {
-                let promised = to_write.iter().any(|one| {
-                    let there = all.get(&one.directory);
-                    one.address == address && there.is_some_and(|other| other.is_also(locked))
-                });
-                Ok(!promised && locked.is_free(address)?)
-            };
-            let last = locked.last_reserved(set);
-            let picked =
-                order::next(ranges, last.address, share, &mut free).map_err(host_local_failed)?;
-            ips.push(AssignedIp {
-                address: picked.address,
-                gateway: picked.gateway,
-            });
+        let promised = self.to_write.iter().any(|one| {
+            let other = self.all.get(&one.directory);
+            one.address == address && other.is_some_and(|other| other.is_also(locked))
+        });
+        let unreadable = |error| Unreadable(failure::chain(&error));
+        Ok(!promised && locked.is_free(address).map_err(unreadable)?)
+    }
+
+    fn reserve(&mut self, set: usize, address: IpAddr) {
+        if let Some((directory, _)) = self.directory {
             self.to_write.push(ToWrite {
                 directory: directory.clone(),
-                address: picked.address.addr(),
-                last: (set, last),
-                ifname: spec.ifname.clone(),
+                address,
+                last: (set, std::mem::take(&mut self.last)),
+                ifname: self.ifname.clone(),
             });
         }
-        let dns = match &section.resolv_conf {
-            Some(path) => resolv::read(&host_path(self.addresses.root.as_deref(), path))?,
-            None => Default::default(),
-        };
-        Ok(Assigned {
-            ips,
-            routes: section.routes.clone(),
-            dns,
-        })
     }
 }
 
@@ -410,20 +397,27 @@ fn host_path(root: Option<&Path>, path: &Path) -> PathBuf {
     }
 }
 
-fn needs_block(error: AllocateError, have: Vec<IpNet>) -> NotChosen {
-    match &error {
+fn not_chosen(error: AllocateError) -> NotChosen {
+    let refusal = failure::refusal(&error);
+    match error {
         AllocateError::NeedsBlock {
             subnets,
             containing,
+            have,
             ..
         } => NotChosen::NeedsBlock(NeedsBlock {
             number: 0,
-            subnets: subnets.clone(),
-            containing: *containing,
+            subnets,
+            containing,
             have,
-            error: failure::refusal(&error),
+            error: refusal,
         }),
-        _ => failure::refusal(&error).into(),
+        AllocateError::HostLocal(HostLocalError::Reserve { .. }) => Error {
+            code: Code::Io,
+            ..refusal
+        }
+        .into(),
+        _ => refusal.into(),
     }
 }
 
@@ -438,53 +432,10 @@ fn unusable(error: &DirectoryError) -> Error {
     failure::failed(error, DIRECTORY)
 }
 
-fn fixed(section: &Static) -> Assigned {
-    Assigned {
-        ips: section
-            .addresses
-            .iter()
-            .map(|one| AssignedIp {
-                address: one.address,
-                gateway: one.gateway,
-            })
-            .collect(),
-        routes: section.routes.clone(),
-        dns: section.dns.clone(),
-    }
-}
-
 /// A pool as the journal writes it: `<type>:<data dir> <network>`.
 fn pool_from_text(text: &str) -> Option<PoolKey> {
     let (word, network) = text.rsplit_once(' ')?;
     PoolKey::from_word(word, &network.parse().ok()?)
-}
-
-fn host_local_failed(error: order::HostLocalError<DirectoryError>) -> Error {
-    use order::HostLocalError::{Full, Reserve, TooMany};
-    let (code, next) = match &error {
-        Reserve { .. } => (Code::Io, DIRECTORY),
-        Full { .. } | TooMany { .. } => (
-            Code::Failed,
-            "remove containers that no longer need theirs, or widen the range",
-        ),
-        _ => (
-            Code::InvalidConfig,
-            "ask for a free address inside the configured ranges",
-        ),
-    };
-    Error::new(
-        code,
-        format!("host-local: {}", failure::chain(&error)),
-        next,
-    )
-}
-
-fn no_pool() -> Error {
-    Error::new(
-        Code::Failed,
-        "the network's address pool was not prepared",
-        "report this as a bug",
-    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Choosing for several attachments at once, giving back, replaying.
 
 use super::*;
-use plexus_api::cni::{BlockIpam, Dns, Macvlan, Native, PlexusIpam, Provider, Range};
+use plexus_api::cni::{
+    BlockIpam, Dns, HostLocal, Ipam, Macvlan, Native, PlexusIpam, Provider, Range,
+};
 use plexus_core::ipam::{Donation, NodeBlocks};
 use plexus_types::Family;
 

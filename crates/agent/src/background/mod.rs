@@ -150,7 +150,7 @@ fn start_checkpoint(agent: &Arc<Agent>) -> io::Result<()> {
 
 /// Rules of ours in nftables: when anybody changes anything there.
 fn start_firewall(agent: &Arc<Agent>) -> io::Result<()> {
-    let changes = told(Changes::of_nftables(&agent.node), "nftables");
+    let changes = event_sources(Changes::of_nftables(&agent.node), "nftables");
     let interval = check_interval(!changes.is_empty());
     let working = Arc::clone(agent);
     agent.tasks.firewall.start(changes, move |_| {
@@ -245,7 +245,7 @@ fn start_nics(agent: &Arc<Agent>) -> io::Result<()> {
     if agent.cluster.get().is_none() {
         return Ok(());
     }
-    let changes = told(Changes::of_nics(&agent.node), "links and addresses");
+    let changes = event_sources(Changes::of_nics(&agent.node), "links and addresses");
     let interval = check_interval(!changes.is_empty());
     let mut last = PublishedNics::default();
     let working = Arc::clone(agent);
@@ -263,7 +263,7 @@ fn start_nic_routes(agent: &Arc<Agent>) -> io::Result<()> {
     if agent.cluster.get().is_none() {
         return Ok(());
     }
-    let changes = told(Changes::of_nic_routes(&agent.node), "routes and rules");
+    let changes = event_sources(Changes::of_nic_routes(&agent.node), "routes and rules");
     let interval = check_interval(!changes.is_empty());
     let mut known = KnownNicRoutes::default();
     let working = Arc::clone(agent);
@@ -277,7 +277,7 @@ fn start_nic_routes(agent: &Arc<Agent>) -> io::Result<()> {
 }
 
 /// What the kernel tells; nothing if it does not: then one looks more often.
-fn told(changes: Result<Changes, NetlinkError>, what: &str) -> Vec<Box<dyn Source>> {
+fn event_sources(changes: Result<Changes, NetlinkError>, what: &str) -> Vec<Box<dyn Source>> {
     let changes = changes.inspect_err(|error| {
         let error = failure::chain(error);
         tracing::warn!(error, "the kernel does not tell who changes {what}");

@@ -47,7 +47,7 @@ pub(crate) enum ClaimError {
     },
     #[error(
         "{none}; {} asked for a part of theirs, and none was given within {seconds} s",
-        asked(owners)
+        nodes_were(owners)
     )]
     NotGiven {
         none: Box<ClaimError>,
@@ -101,7 +101,7 @@ impl ClaimError {
 }
 
 /// The first of them, and how many there are.
-fn asked(owners: &[String]) -> String {
+fn nodes_were(owners: &[String]) -> String {
     const NAMED: usize = 5;
     let named: Vec<&str> = owners.iter().take(NAMED).map(String::as_str).collect();
     let more = owners.len().saturating_sub(NAMED);

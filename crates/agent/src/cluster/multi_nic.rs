@@ -238,7 +238,7 @@ mod tests {
         json!({"subnet": subnet, "ipam": ipam, "masterNets": ["10.0.1.0/24"], "plugin": {"type": "ipvlan"}})
     }
 
-    fn kept(subnet: &str, ipam: &str) -> Option<CachedMultiNic> {
+    fn cached_network(subnet: &str, ipam: &str) -> Option<CachedMultiNic> {
         let wire = json!({"metadata": {"name": "a", "uid": "u1", "finalizers": ["x"]},
             "spec": spec(subnet, ipam)});
         let mut wire: MultiNicWire = serde_json::from_value(wire).unwrap();
@@ -262,7 +262,7 @@ mod tests {
             r#"{{"vlanMode": "l3s", "routes": "{}"}}"#,
             "x".repeat(70_000)
         );
-        let network = kept("192.168.0.0/16, fd00:192::/48", &long).unwrap();
+        let network = cached_network("192.168.0.0/16, fd00:192::/48", &long).unwrap();
         assert!(network.routed && network.subnets.len() == 2, "{network:?}");
         let why = network.meaning.as_ref().as_ref().unwrap_err().to_string();
         assert!(
@@ -271,7 +271,7 @@ mod tests {
         );
         let small =
             r#"{"type": "multi-nic-ipam", "hostBlock": 6, "interfaceBlock": 2, "vlanMode": "l3"}"#;
-        let network = kept("192.168.0.0/16", small).unwrap();
+        let network = cached_network("192.168.0.0/16", small).unwrap();
         assert!(
             network.spec.is_some() && network.meaning.is_ok(),
             "{network:?}"
@@ -283,10 +283,10 @@ mod tests {
             ("{}", false),
             ("not JSON", false),
         ] {
-            let network = kept("192.168.0.0/16", ipam).unwrap();
+            let network = cached_network("192.168.0.0/16", ipam).unwrap();
             assert_eq!(network.routed, routed, "{ipam}");
         }
-        assert_eq!(kept("192.168.0.0/99", "{}"), None);
+        assert_eq!(cached_network("192.168.0.0/99", "{}"), None);
     }
 
     fn block(state: &mut State, name: &str, node: &str, uid: &str, nic: Value) {

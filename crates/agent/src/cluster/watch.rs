@@ -300,7 +300,7 @@ mod tests {
     }
 
     /// What is kept of so many objects with such a spec: how many bytes on disk, and how many can be used.
-    fn kept<K: Kind>(
+    fn cached<K: Kind>(
         count: usize,
         spec: &Value,
         usable: impl Fn(&K::Cached) -> bool,
@@ -320,7 +320,7 @@ mod tests {
         let text = |size: usize| "x".repeat(size);
         let nad = |size: usize| json!({"config": text(size)});
         let network = |size: usize| json!({"provider": "bridge", "config": {"x": text(size)}});
-        let of_nads = |count, size| kept::<Nads>(count, &nad(size), |nad| nad.unusable.is_none());
+        let of_nads = |count, size| cached::<Nads>(count, &nad(size), |nad| nad.unusable.is_none());
         let of_networks = |count, size| {
             let active = |one: &plexus_core::resolve::NetworkObject| {
                 !one.unusable
@@ -328,7 +328,7 @@ mod tests {
                     .unwrap_or_default()
                     .contains("bytes")
             };
-            kept::<Networks>(count, &network(size), active)
+            cached::<Networks>(count, &network(size), active)
         };
         let (bytes, used) = of_nads(500, 1 << 20);
         assert!(bytes < 500 * 512 && used == 0, "{bytes} {used}");

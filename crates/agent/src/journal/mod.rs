@@ -352,13 +352,13 @@ impl Journal {
         boot: &str,
         plan: &NodePlan,
     ) -> Result<(), JournalError> {
-        effect("journal.keep<");
+        effect("journal.write_node_plan<");
         let text = row::text::<NodePlanRow>(plan);
         let written = self.execute(
             "INSERT OR REPLACE INTO network (name, boot, plan) VALUES (?1, ?2, ?3)",
             params![network.as_str(), boot, text],
         );
-        effect("journal.keep>");
+        effect("journal.write_node_plan>");
         if written.is_ok() {
             self.unreadable_networks.release(network.as_str());
         }
@@ -367,9 +367,9 @@ impl Journal {
 
     /// Deletes it: the network needs nothing on the node any more.
     pub(crate) fn delete_node_plan(&self, network: &NetworkName) -> Result<(), JournalError> {
-        effect("journal.unkeep<");
+        effect("journal.delete_node_plan<");
         let written = self.execute("DELETE FROM network WHERE name = ?1", [network.as_str()]);
-        effect("journal.unkeep>");
+        effect("journal.delete_node_plan>");
         if written.is_ok() {
             self.unreadable_networks.release(network.as_str());
         }

@@ -180,7 +180,7 @@ mod tests {
         directory
     }
 
-    fn keep(journal: &Connection, name: &str) -> rusqlite::Result<usize> {
+    fn insert_network(journal: &Connection, name: &str) -> rusqlite::Result<usize> {
         let sql = "INSERT INTO network (name, boot, plan) VALUES (?1, '', '')";
         journal.execute(sql, [name])
     }
@@ -194,7 +194,7 @@ mod tests {
         let fixture = fixture("alone");
         let path = fixture.join("journal.db");
         let journal = open(&path).unwrap();
-        keep(&journal, "a").unwrap();
+        insert_network(&journal, "a").unwrap();
         let other = Connection::open(&path).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();
         assert!(is_busy(&count(&other).unwrap_err()));
@@ -206,7 +206,7 @@ mod tests {
         assert!(log() > 0);
         checkpoint(&journal, &path).unwrap();
         assert_eq!(log(), 0);
-        keep(&journal, "b").unwrap();
+        insert_network(&journal, "b").unwrap();
         assert_eq!(count(&journal).unwrap(), 2);
         std::fs::remove_dir_all(fixture).unwrap();
     }
@@ -215,11 +215,11 @@ mod tests {
     fn it_is_shared_if_somebody_looks_at_it() {
         let fixture = fixture("shared");
         let path = fixture.join("journal.db");
-        keep(&open(&path).unwrap(), "a").unwrap();
+        insert_network(&open(&path).unwrap(), "a").unwrap();
         let other = Connection::open(&path).unwrap();
         assert_eq!(count(&other).unwrap(), 1);
         let journal = open(&path).unwrap();
-        keep(&journal, "b").unwrap();
+        insert_network(&journal, "b").unwrap();
         checkpoint(&journal, &path).unwrap();
         assert_eq!(count(&other).unwrap(), 2);
         std::fs::remove_dir_all(fixture).unwrap();

@@ -200,13 +200,12 @@ impl MarkedLink {
             address: *address,
             gateway: None,
         });
-        let lease = pool.and_then(|key| match key.ipam.as_str() {
-            "host-local" => Some(Lease::HostLocal {
+        let lease = pool.and_then(|key| match key.is_directory() {
+            true => Some(Lease::HostLocal {
                 directory: addresses.directory(key.data_dir.as_ref(), &key.network, key.apart),
                 ifname: self.ifname.clone(),
             }),
-            "plexus" | "blocks" => Some(Lease::Pool(key.to_string())),
-            _ => None,
+            false => key.is_in_memory().then(|| Lease::Pool(key.to_string())),
         });
         let provider = link.as_ref().and_then(|link| plan::provider_of(&link.kind));
         NativeRecord {
@@ -226,8 +225,8 @@ impl MarkedLink {
     /// The router of its network, where there is one: an overlay's other end is in there.
     fn router(&self, node: &NodeSide) -> Option<RouterName> {
         let pool = PoolKey::from_word(&self.alias.pool, &self.network)?;
-        let router = RouterName::of(&pool.data_dir);
-        (pool.ipam == "blocks" && node.router(&router).is_ok()).then_some(router)
+        let router = RouterName::of(pool.network_uid()?);
+        node.router(&router).is_ok().then_some(router)
     }
 
     /// The ports of the node that lead to it, out of all that lead to pods: of who has its end on the node, which alone

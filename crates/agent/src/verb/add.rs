@@ -20,7 +20,7 @@ use crate::serve::call::Call;
 use crate::span;
 use crate::verb::plugins::call_for;
 use crate::verb::pod_networks::ListedNetworks;
-use plexus_api::cni::{Body, Code, Error, Ipam, Outcome};
+use plexus_api::cni::{Body, Code, Error, Outcome};
 use plexus_core::attach::{
     Attach, AttachError, AttachRequest, Attachment, Backend, Preparation, Sandbox, Step,
 };
@@ -223,10 +223,10 @@ impl Agent {
         for (index, attachment) in attach.attachments().iter().enumerate() {
             let failed = |_: &Error| span::failed(std::slice::from_ref(attachment));
             let chain = match &attachment.backend {
-                Backend::Native(native) => match &native.spec.native.ipam {
-                    Some(Ipam::Executed(ipam)) => Some(&ipam.chain),
-                    _ => None,
-                },
+                Backend::Native(native) => {
+                    let ipam = native.spec.native.executed_ipam();
+                    ipam.map(|ipam| &ipam.chain)
+                }
                 Backend::Plugins(run) => Some(&run.chain),
             };
             if let Some(chain) = chain {

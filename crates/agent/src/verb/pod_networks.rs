@@ -1,4 +1,4 @@
-//! The Kubernetes front door: a call that says "the pod's networks" becomes one that lists them.
+//! Kubernetes: a call that says "the pod's networks" becomes one that lists them.
 //!
 //! Annotations come with the call, else from the cache of this node's pods, else from one GET;
 //! networks from the cache. Decides nothing: [`core`](plexus_core::resolve) does.

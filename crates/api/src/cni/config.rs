@@ -1,7 +1,7 @@
 //! The network configuration on standard input: plugin mode (one network) and standalone mode
 //! (a list of networks).
 
-use super::{Ipam, Native, Outcome, Runtime, Version};
+use super::{Native, Outcome, Runtime, Version};
 use plexus_types::{ContainerId, Family, IfName, NetworkName, PluginType};
 use serde_json::{Map, Value};
 
@@ -124,10 +124,7 @@ impl NetworkBackend {
     /// What is executed for it: the plugins that make it, or the IPAM plugin below a link that we make.
     pub fn executed(&self) -> Option<&Chain> {
         match self {
-            NetworkBackend::Native(native) => match &native.ipam {
-                Some(Ipam::Executed(ipam)) => Some(&ipam.chain),
-                _ => None,
-            },
+            NetworkBackend::Native(native) => Some(&native.executed_ipam()?.chain),
             NetworkBackend::Delegate(chain) => Some(chain),
         }
     }

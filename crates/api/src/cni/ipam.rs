@@ -1,7 +1,7 @@
 //! The `ipam` section: `host-local` and `static` with the reference plugins' JSON, `plexus`, and any other plugin,
 //! which is executed.
 
-use super::{Chain, Dns};
+use super::{Chain, Dns, Native};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -22,16 +22,107 @@ pub enum Ipam {
     Executed(Box<ExecutedIpam>),
 }
 
+/// How an IPAM learns which addresses a pod asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requests {
+    /// When it chooses.
+    Chosen,
+    /// With its configuration, which is read together with them.
+    Written,
+    /// Its plugin gets them as they came.
+    Passed,
+}
+
+/// What holds of an IPAM, for everyone who must tell them apart without knowing them.
 impl Ipam {
+    /// The name of `host-local`, of its pools too.
+    pub const HOST_LOCAL: &str = "host-local";
+    /// The same of `plexus`.
+    pub const PLEXUS: &str = "plexus";
+    /// The same of blocks, which no configuration asks for.
+    pub const BLOCKS: &str = "blocks";
+
     /// As users write it.
     pub fn name(&self) -> &str {
         match self {
-            Ipam::HostLocal(_) => "host-local",
+            Ipam::HostLocal(_) => Self::HOST_LOCAL,
             Ipam::Static(_) => "static",
-            Ipam::Plexus(_) => "plexus",
-            Ipam::Blocks(_) => "blocks",
-            Ipam::Executed(ipam) => ipam.chain.executables().next().unwrap_or("?"),
+            Ipam::Plexus(_) => Self::PLEXUS,
+            Ipam::Blocks(_) => Self::BLOCKS,
+            Ipam::Executed(ipam) => ipam.name(),
         }
+    }
+
+    /// Whether there is a plugin of its name, so that other plugins can use it.
+    pub fn is_plugin(&self) -> bool {
+        !matches!(self, Ipam::Plexus(_) | Ipam::Blocks(_))
+    }
+
+    /// How it learns which addresses a pod asks for.
+    pub fn requests(&self) -> Requests {
+        match self {
+            Ipam::HostLocal(_) | Ipam::Plexus(_) | Ipam::Blocks(_) => Requests::Chosen,
+            Ipam::Static(_) => Requests::Written,
+            Ipam::Executed(_) => Requests::Passed,
+        }
+    }
+
+    /// The routes for the interface.
+    pub fn routes_mut(&mut self) -> &mut Vec<RouteConf> {
+        match self {
+            Ipam::HostLocal(ipam) => &mut ipam.routes,
+            Ipam::Static(ipam) => &mut ipam.routes,
+            Ipam::Plexus(ipam) => &mut ipam.routes,
+            Ipam::Blocks(ipam) => &mut ipam.routes,
+            Ipam::Executed(ipam) => &mut ipam.routes,
+        }
+    }
+}
+
+impl Native {
+    /// The files that its addresses are in.
+    pub fn host_local(&self) -> Option<&HostLocal> {
+        match &self.ipam {
+            Some(Ipam::HostLocal(ipam)) => Some(ipam),
+            _ => None,
+        }
+    }
+
+    /// The subnets that nodes share, if its addresses are from blocks of them.
+    pub fn block_ipam(&self) -> Option<&BlockIpam> {
+        match &self.ipam {
+            Some(Ipam::Blocks(ipam)) => Some(ipam),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn block_ipam_mut(&mut self) -> Option<&mut BlockIpam> {
+        match &mut self.ipam {
+            Some(Ipam::Blocks(ipam)) => Some(ipam),
+            _ => None,
+        }
+    }
+
+    /// The IPAM plugin that is executed for its addresses.
+    pub fn executed_ipam(&self) -> Option<&ExecutedIpam> {
+        match &self.ipam {
+            Some(Ipam::Executed(ipam)) => Some(ipam),
+            _ => None,
+        }
+    }
+}
+
+impl From<BlockIpam> for Ipam {
+    fn from(ipam: BlockIpam) -> Self {
+        Ipam::Blocks(ipam)
+    }
+}
+
+impl ExecutedIpam {
+    /// The plugin's name.
+    pub fn name(&self) -> &str {
+        self.chain.executables().next().unwrap_or("?")
     }
 }
 

@@ -29,8 +29,8 @@ pub(crate) use from::nad_problems;
 pub(crate) use from::provider_problems;
 pub use from::{ObjectFacts, ParsedNetwork};
 pub use ipam::{
-    BlockIpam, BlockSubnet, ExecutedIpam, HostLocal, Ipam, PlexusIpam, Range, RouteConf, Static,
-    StaticAddress,
+    BlockIpam, BlockSubnet, ExecutedIpam, HostLocal, Ipam, PlexusIpam, Range, Requests, RouteConf,
+    Static, StaticAddress,
 };
 #[cfg(feature = "manifest")]
 pub(crate) use kind::every_type;

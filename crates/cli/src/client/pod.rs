@@ -35,7 +35,7 @@ impl Session {
             all.cluster_name = Some(cluster_name.to_owned());
             return Ok(all);
         };
-        let seen = Seen {
+        let objects = PodObjects {
             session: self,
             own: namespace,
             snapshot: RefCell::new(Snapshot {
@@ -48,13 +48,13 @@ impl Session {
             not_in_own: RefCell::default(),
             failed: RefCell::default(),
         };
-        seen.around(&pod);
-        seen.into_snapshot()
+        objects.around(&pod);
+        objects.into_snapshot()
     }
 }
 
 /// What was asked for so far.
-struct Seen<'s> {
+struct PodObjects<'s> {
     session: &'s Session,
     /// The namespace of the pod.
     own: &'s str,
@@ -84,7 +84,7 @@ impl Selection {
     }
 }
 
-impl Seen<'_> {
+impl PodObjects<'_> {
     /// Asks for everything that is about this pod.
     fn around(&self, pod: &Value) {
         let node = text(pod, "/spec/nodeName");
@@ -256,7 +256,7 @@ fn is_incomplete(examined: &Result<Vec<Examined>, ResolveError>) -> bool {
 }
 
 /// What annotations name is asked for when they are read.
-impl Objects for Seen<'_> {
+impl Objects for PodObjects<'_> {
     fn network(&self, namespace: &str, named: &str) -> Option<Arc<NetworkObject>> {
         let which = Selection::named(Some(namespace), named);
         self.ask(Need::Networks, kind("networks"), which);

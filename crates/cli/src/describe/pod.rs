@@ -8,7 +8,7 @@ use crate::snapshot::{
     number, pod_facts, text, uid,
 };
 use ipnet::IpNet;
-use plexus_api::cni::{Ipam, Network, NetworkBackend, Provider, Runtime};
+use plexus_api::cni::{Network, NetworkBackend, Provider, Runtime};
 use plexus_core::resolve::{PodNetworks, Reference, pod_cidr_network, pod_networks};
 use serde_json::Value;
 
@@ -204,12 +204,17 @@ fn provider(snapshot: &Snapshot, attachment: &Value, network: Option<&Network>) 
     match network.map(|network| &network.backend) {
         Some(NetworkBackend::Native(native)) => {
             // Without a Network these are the node's podCIDRs, which are said beside the addresses.
-            let named = |ipam: &&Ipam| !matches!(ipam, Ipam::Blocks(_));
-            let ipam = native.ipam.as_ref().filter(named).map(|ipam| match ipam {
-                Ipam::Executed(_) => format!(", addresses by {}, executed", ipam.name()),
-                _ => format!(", addresses by {}", ipam.name()),
-            });
-            format!("{}{}", native.provider.name(), ipam.unwrap_or_default())
+            let ipam = native
+                .ipam
+                .as_ref()
+                .filter(|_| native.block_ipam().is_none());
+            let by = ipam.map(|ipam| format!(", addresses by {}", ipam.name()));
+            let executed = native.executed_ipam().map_or("", |_| ", executed");
+            format!(
+                "{}{}{executed}",
+                native.provider.name(),
+                by.unwrap_or_default()
+            )
         }
         Some(NetworkBackend::Delegate(chain)) => {
             let names: Vec<&str> = chain.executables().collect();

@@ -3,7 +3,7 @@
 use super::{Answer, Diagnosis, Reason, cluster, reference};
 use crate::get;
 use crate::snapshot::{ServedBy, Snapshot, find, name, namespace, text, texts};
-use plexus_api::cni::{Chain, Ipam, NetworkBackend, NetworkConfigKind, uncommon_plugins};
+use plexus_api::cni::{Chain, NetworkBackend, NetworkConfigKind, uncommon_plugins};
 use plexus_core::nad_meaning::{self, NadMeaning};
 use plexus_core::refusal::Refusal as _;
 use plexus_types::chain;
@@ -78,12 +78,12 @@ fn done_by(kind: NetworkConfigKind) -> Answer {
             NetworkBackend::Native(native) => {
                 let about = format!("type {plugins}");
                 let why = format!("done natively, as provider {}", native.provider.name());
-                match &native.ipam {
-                    Some(ipam @ Ipam::Executed(executed)) => {
+                match native.executed_ipam() {
+                    Some(ipam) => {
                         let why = format!("{why}, its addresses by executing {}", ipam.name());
-                        done_by_plugins(&executed.chain, about, why)
+                        done_by_plugins(&ipam.chain, about, why)
                     }
-                    _ => Answer::good(Reason::NadUsable, about, why),
+                    None => Answer::good(Reason::NadUsable, about, why),
                 }
             }
             NetworkBackend::Delegate(chain) => {

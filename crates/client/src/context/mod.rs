@@ -8,12 +8,12 @@
 
 mod error;
 mod file;
-mod place;
+mod kubeconfig_path;
 #[cfg(test)]
 mod tests;
 
 pub use error::ContextError;
-pub use place::{Home, place};
+pub use kubeconfig_path::{Home, kubeconfig_path};
 
 use file::Locked;
 use serde_json::{Map, Value, json};

@@ -63,7 +63,7 @@ fn parsed(text: &str) -> Value {
     serde_yaml_ng::from_str(text).unwrap()
 }
 
-fn said(file: &Path) -> Value {
+fn content(file: &Path) -> Value {
     parsed(&fs::read_to_string(file).unwrap())
 }
 
@@ -77,7 +77,7 @@ fn others_stay_as_they_are_and_ours_comes_and_goes() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(!has(&file, "plexus", &directory));
     assert_eq!(put(&file, "plexus", &own).unwrap(), Put::Current);
-    let config = said(&file);
+    let config = content(&file);
     assert_eq!(config["current-context"], "plexus");
     let theirs = parsed(THEIRS);
     for (list, _) in LISTS {
@@ -101,7 +101,7 @@ fn others_stay_as_they_are_and_ours_comes_and_goes() {
     assert!(remove(&file, "plexus", &directory).unwrap());
     let mut left = parsed(THEIRS);
     left["current-context"] = "".into();
-    assert_eq!(said(&file), left);
+    assert_eq!(content(&file), left);
     assert!(!remove(&file, "plexus", &directory).unwrap());
     let names: Vec<_> = fs::read_dir(dir.0.join("kube"))
         .unwrap()
@@ -118,18 +118,18 @@ fn what_the_user_chose_stays_at_the_next_start() {
     fs::write(&file, THEIRS).unwrap();
     put(&file, "plexus", &own).unwrap();
     // kubectl config use-context production; kubectl config set-context plexus --namespace=team-b
-    let mut config = said(&file);
+    let mut config = content(&file);
     config["current-context"] = "production".into();
     config["contexts"][1]["context"]["namespace"] = "team-b".into();
     fs::write(&file, serde_yaml_ng::to_string(&config).unwrap()).unwrap();
     let (own, _) = dir.server("a", "new");
     assert_eq!(put(&file, "plexus", &own).unwrap(), Put::Beside);
-    let config = said(&file);
+    let config = content(&file);
     assert_eq!(config["current-context"], "production");
     assert_eq!(config["contexts"][1]["context"]["namespace"], "team-b");
     assert_eq!(config["users"][1]["user"]["client-key-data"], "new");
     assert!(remove(&file, "plexus", &directory).unwrap());
-    assert_eq!(said(&file), parsed(THEIRS));
+    assert_eq!(content(&file), parsed(THEIRS));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn what_is_anothers_is_not_replaced() {
     // What a server has left that was removed by hand is nobody's.
     fs::remove_dir_all(elsewhere).unwrap();
     put(&file, "plexus", &own).unwrap();
-    assert_eq!(said(&file)["users"][0]["user"]["client-key-data"], "a");
+    assert_eq!(content(&file)["users"][0]["user"]["client-key-data"], "a");
     for odd in ["- a list", "clusters: 7", "{"] {
         fs::write(&file, odd).unwrap();
         let error = put(&file, "plexus", &own).unwrap_err().to_string();
@@ -182,7 +182,7 @@ fn a_file_of_ours_alone_is_made_and_goes_again() {
     symlink(&file, &link).unwrap();
     put(&link, "plexus", &own).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(said(&file)["current-context"], "plexus");
+    assert_eq!(content(&file)["current-context"], "plexus");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn many_at_once_all_come_in() {
             scope.spawn(move || put(file, &format!("plexus-lab-{n}"), own).unwrap());
         }
     });
-    assert_eq!(said(&file)["contexts"].as_array().unwrap().len(), 8);
+    assert_eq!(content(&file)["contexts"].as_array().unwrap().len(), 8);
     std::thread::scope(|scope| {
         for (n, (_, directory)) in &servers {
             let file = &file;

@@ -73,7 +73,7 @@ impl Fake {
     }
 
     /// What it was asked for so far, with these words in it.
-    fn asked(&self, words: &[&str]) -> usize {
+    fn count_requests(&self, words: &[&str]) -> usize {
         let state = self.state.lock().unwrap();
         let asked = state.asked.iter();
         asked
@@ -83,11 +83,11 @@ impl Fake {
 
     /// Lists that were not comparisons.
     fn lists(&self, kind: &str) -> usize {
-        self.asked(&[kind, "limit=200"])
+        self.count_requests(&[kind, "limit=200"])
     }
 
     fn comparisons(&self, kind: &str) -> usize {
-        self.asked(&[kind, "limit=1"])
+        self.count_requests(&[kind, "limit=1"])
     }
 
     async fn answer(&self, request: Request<Body>) -> io::Result<Response<Answer>> {
@@ -262,14 +262,14 @@ async fn after_a_deletion_a_watch_goes_on_without_a_list() {
             deleted("a", 13),
         ]);
     };
-    let compared = |name: &str| server.asked(&["configmaps", "limit=1", &format!("%3D{name}")]);
+    let compared = |name: &str| server.count_requests(&["configmaps", "limit=1", &format!("%3D{name}")]);
     begin(&server, went_on, || {
         compared("c") == 1 && compared("a") == 1
     })
     .await;
     assert_eq!(server.lists("configmaps"), 1);
     assert_eq!(
-        server.asked(&["configmaps", "watch=true", "resourceVersion=13"]),
+        server.count_requests(&["configmaps", "watch=true", "resourceVersion=13"]),
         1
     );
 }
@@ -282,7 +282,7 @@ async fn a_watch_that_ended_goes_on_without_a_list() {
         server.end_watches_of_config_maps();
     };
     begin(&server, went_on, || {
-        server.asked(&["configmaps", "watch=true", "resourceVersion=9"]) == 2
+        server.count_requests(&["configmaps", "watch=true", "resourceVersion=9"]) == 2
     })
     .await;
     assert_eq!(server.lists("configmaps"), 1);
@@ -299,7 +299,7 @@ async fn silent_watches_are_opened_anew_when_the_server_answers_again() {
             state.is_away = false;
         }
         drop(state);
-        server.asked(&["configmaps", "watch=true"]) == 2
+        server.count_requests(&["configmaps", "watch=true"]) == 2
     };
     begin(&server, cut, heals).await;
     assert_eq!(server.lists("configmaps"), 1);
@@ -316,7 +316,7 @@ async fn a_watch_that_says_nothing_for_long_is_opened_anew() {
         while maps.next().await.is_some() {}
     });
     assert!(silent.await.is_err());
-    assert_eq!(server.asked(&["configmaps", "watch=true"]), 2);
+    assert_eq!(server.count_requests(&["configmaps", "watch=true"]), 2);
     assert_eq!(server.lists("configmaps"), 1);
 }
 
@@ -330,7 +330,7 @@ async fn whoever_watches_says_how_many_are_read_at_once() {
         .watch(Api::<ConfigMap>::all(server.client()), select)
         .boxed();
     let compared = async {
-        while server.asked(&["configmaps", "limit="]) < 2 {
+        while server.count_requests(&["configmaps", "limit="]) < 2 {
             sleep(Duration::from_millis(20)).await;
         }
     };
@@ -339,6 +339,6 @@ async fn whoever_watches_says_how_many_are_read_at_once() {
         () = follow => panic!("a watch has ended"),
         done = timeout(TEST_TIMEOUT, compared) => done.unwrap(),
     }
-    assert_eq!(server.asked(&["configmaps", "limit=10"]), 1);
+    assert_eq!(server.count_requests(&["configmaps", "limit=10"]), 1);
     assert_eq!(server.lists("configmaps"), 0);
 }

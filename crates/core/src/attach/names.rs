@@ -7,7 +7,7 @@ use super::{AttachError, AttachRequest, Attachment, Backend, NativeWork, PluginR
 use crate::attachment::{Assigned, NativeSpec};
 use crate::plan::{Facts, NodePlan};
 use crate::resolve::Networks;
-use plexus_api::cni::{Ipam, Network, NetworkBackend};
+use plexus_api::cni::{ExecutedIpam, Network, NetworkBackend};
 use plexus_types::IfName;
 use serde_json::{Map, Value};
 
@@ -51,6 +51,7 @@ pub(super) fn backend(
     runtime: &Map<String, Value>,
 ) -> Result<Backend, AttachError> {
     let runtime = network.runtime.as_ref().unwrap_or(runtime);
+    let by_plugin = |ipam: &ExecutedIpam| Preparation::Ipam(PluginRun::new(&ipam.chain, runtime));
     match &network.backend {
         NetworkBackend::Native(native) => Ok(Backend::Native(Box::new(NativeWork {
             spec: NativeSpec {
@@ -65,12 +66,7 @@ pub(super) fn backend(
             facts: Facts::default(),
             addresses: Assigned::default(),
             lease: None,
-            preparations: match &native.ipam {
-                Some(Ipam::Executed(ipam)) => {
-                    vec![Preparation::Ipam(PluginRun::new(&ipam.chain, runtime))]
-                }
-                _ => Vec::new(),
-            },
+            preparations: native.executed_ipam().map(by_plugin).into_iter().collect(),
             link: None,
             node: NodePlan::default(),
             made: false,

@@ -9,7 +9,7 @@
 use super::{NativeWork, PluginRun};
 use crate::ipam::{AllocateError, assigned_executed};
 use crate::plan::{LinkFacts, next_preparation};
-use plexus_api::cni::{Ipam, Outcome};
+use plexus_api::cni::Outcome;
 use plexus_types::{IfName, Mac};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ impl NativeWork {
     pub(super) fn prepared(&mut self, result: PreparationResult) -> Result<(), AllocateError> {
         match (self.preparations.last_mut(), result) {
             (Some(Preparation::Ipam(run)), PreparationResult::Addresses(outcome)) => {
-                if let Some(Ipam::Executed(ipam)) = &self.spec.native.ipam {
+                if let Some(ipam) = self.spec.native.executed_ipam() {
                     self.addresses = assigned_executed(ipam, &outcome)?;
                 }
                 run.results.push(outcome);

@@ -2,16 +2,16 @@
 //! Every address counts as free. Goes the way of the agent, with a description in the place of the node.
 
 use super::{Attach, AttachError, AttachRequest, Sandbox, Step};
-use crate::attachment::{Assigned, AssignedIp, NativeSpec};
-use crate::ipam::{AllocateError, BlockSource, PoolKey, Pools, assigned_static, host_local};
+use crate::attachment::NativeSpec;
+use crate::ipam::{self, AddressStore, BlockSource, NodeBlocks, Pools, Unreadable};
 use crate::plan::{
     Device, Facts, LinkFacts, NodePlan, ObservedMacs, ParentQuery, PodPlan, Underlay, facts_query,
 };
-use plexus_api::cni::{DeviceKey, DeviceQuery, Ipam, Native, Range};
-use plexus_types::{ContainerId, IfName, Invalid, NetnsCookie};
+use plexus_api::cni::{DeviceKey, DeviceQuery};
+use plexus_types::{IfName, Invalid, NetnsCookie};
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::net::IpAddr;
+use std::ops::DerefMut;
 
 /// A node of which only its uplink is known. A link that a network names is taken to be there.
 #[derive(Debug, Clone)]
@@ -67,7 +67,14 @@ pub fn preview(
         .collect();
     for (index, spec) in natives {
         attach.set_facts(index, facts(&spec));
-        attach.set_addresses(index, assign(&spec, &container, blocks, issued)?, None);
+        let owner = format!("{container}/{}", spec.ifname);
+        let mut store = Described {
+            spec: &spec,
+            blocks,
+            issued,
+        };
+        let assigned = ipam::choose(&spec, &owner, &mut store)?;
+        attach.set_addresses(index, assigned, None);
     }
     while let Some(step) = attach.begin_step()? {
         match step {
@@ -88,63 +95,40 @@ pub fn preview(
     })
 }
 
-fn assign(
-    spec: &NativeSpec,
-    container: &ContainerId,
-    blocks: &dyn BlockSource,
-    issued: &mut Issued,
-) -> Result<Assigned, AllocateError> {
-    let Native {
-        ipam, ips: asked, ..
-    } = &spec.native;
-    let owner = &format!("{container}/{}", spec.ifname);
-    let Issued { pools, host_local } = issued;
-    let key = ipam
-        .as_ref()
-        .and_then(|ipam| PoolKey::of(ipam, &spec.network, spec.of_object));
-    match (ipam, key) {
-        (Some(Ipam::Static(config)), _) => Ok(assigned_static(config)),
-        (Some(Ipam::Plexus(config)), Some(key)) => pools.allocate(&key, config, asked, owner),
-        (Some(Ipam::Blocks(config)), Some(key)) => {
-            let own = blocks.blocks(&config.uid);
-            pools.allocate_blocks(&key, config, &own, asked, owner)
-        }
-        (Some(Ipam::HostLocal(config)), _) => {
-            let network = (spec.network.to_string(), spec.of_object);
-            let mut ips = Vec::new();
-            for set in &config.ranges {
-                let taken = |ip| host_local.contains(&(network.clone(), ip));
-                let Some(picked) = from_ranges(set, asked, taken) else {
-                    continue;
-                };
-                host_local.insert((network.clone(), picked.address.addr()));
-                ips.push(picked);
-            }
-            Ok(Assigned {
-                ips,
-                routes: config.routes.clone(),
-                ..Assigned::default()
-            })
-        }
-        // Nobody knows what a plugin gives before it is executed.
-        _ => Ok(Assigned::default()),
+/// The addresses that a node would have given out.
+struct Described<'a> {
+    spec: &'a NativeSpec,
+    blocks: &'a dyn BlockSource,
+    issued: &'a mut Issued,
+}
+
+impl Described<'_> {
+    fn in_directory(&self, address: IpAddr) -> ((String, bool), IpAddr) {
+        let network = (self.spec.network.to_string(), self.spec.of_object);
+        (network, address)
     }
 }
 
-/// The address that was asked for, if it is in one of the ranges; else the first.
-fn from_ranges(
-    set: &[Range],
-    asked: &[(IpAddr, Option<u8>)],
-    taken: impl Fn(IpAddr) -> bool,
-) -> Option<AssignedIp> {
-    let mut asked = asked.iter();
-    let asked = asked.find_map(|(ip, _)| Some((host_local::range_of(set, *ip)?, *ip)));
-    match asked {
-        Some((range, ip)) => Some(host_local::assigned(range, ip)),
-        None => {
-            let mut free = |ip| Ok::<bool, Infallible>(!taken(ip));
-            host_local::next(set, None, None, &mut free).ok()
-        }
+impl AddressStore for Described<'_> {
+    fn pools(&mut self) -> Box<dyn DerefMut<Target = Pools> + '_> {
+        Box::new(&mut self.issued.pools)
+    }
+
+    fn blocks(&self, network_uid: &str) -> NodeBlocks {
+        self.blocks.blocks(network_uid)
+    }
+
+    fn last_reserved(&mut self, _set: usize) -> Option<IpAddr> {
+        None
+    }
+
+    fn is_free(&self, address: IpAddr) -> Result<bool, Unreadable> {
+        Ok(!self.issued.host_local.contains(&self.in_directory(address)))
+    }
+
+    fn reserve(&mut self, _set: usize, address: IpAddr) {
+        let reserved = self.in_directory(address);
+        self.issued.host_local.insert(reserved);
     }
 }
 
@@ -192,7 +176,6 @@ fn described(query: &DeviceQuery, uplink: &LinkFacts) -> Option<Device> {
 mod tests {
     use super::*;
     use crate::attach::Backend;
-    use crate::ipam::NodeBlocks;
     use crate::plan::{node_text, pod_text};
     use crate::resolve::pod_cidr_network;
     use plexus_api::cni::{Args, Body, NetConf};
@@ -271,6 +254,38 @@ mod tests {
         .unwrap();
         let pod = pod_text(&made.pod);
         assert!(pod.contains("10.10.0.77/24"), "{pod}");
+    }
+
+    #[test]
+    fn what_an_agent_would_refuse_of_host_local_is_refused() {
+        let config = |ip: &str| {
+            let text = r#"{"cniVersion":"1.1.0","name":"x","type":"plexus-cni","provider":"macvlan",
+                "master":"eth1","ipam":{"type":"host-local","ranges":[[{"subnet":"10.10.0.0/30"}]]},
+                "capabilities":{"ips":true},"runtimeConfig":{"ips":[IPS]}}"#;
+            let text = text.replace("IPS", ip);
+            NetConf::parse(text.as_bytes(), &Args::default()).unwrap()
+        };
+        let mut issued = Issued::default();
+        let mut refused = |container: &str, ip: &str| {
+            let made = previewed(&config(ip), container, &mut issued);
+            made.map(drop).map_err(|error| plexus_types::chain(&error))
+        };
+        for (ip, why) in [
+            (
+                "\"10.11.0.2\"",
+                "failed to allocate all requested IPs: 10.11.0.2",
+            ),
+            (
+                "\"10.10.0.1\"",
+                "requested ip 10.10.0.1 is subnet's gateway",
+            ),
+        ] {
+            let error = refused("c1", ip).unwrap_err();
+            assert_eq!(error, format!("host-local: {why}"));
+        }
+        refused("c1", "").unwrap();
+        let error = refused("c2", "").unwrap_err();
+        assert!(error.contains("no IP addresses available"), "{error}");
     }
 
     #[test]

@@ -6,15 +6,16 @@
 //! block would help, and the agent asks.
 
 use super::PoolKey;
+use super::allocator::{AddressStore, Allocator};
 use super::donation::Apart;
 use super::error::AllocateError;
 use super::index::with_prefix;
 use super::pool::{PoolError, check_usable};
 use super::pools::{Network, check_prefix, check_requests, families};
-use crate::attachment::{Assigned, AssignedIp};
+use crate::attachment::{Assigned, AssignedIp, NativeSpec};
 use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, BlockSubnet, Dns};
-use plexus_types::Family;
+use plexus_api::cni::{BlockIpam, BlockSubnet, Dns, Ipam};
+use plexus_types::{Family, NetworkName};
 use std::net::IpAddr;
 
 /// What this node has of a network's subnets. A subnet that is not divided into blocks is the node's as a whole,
@@ -47,6 +48,35 @@ pub(super) struct BlockView<'a> {
     pub(super) config: &'a BlockIpam,
     pub(super) own: &'a NodeBlocks,
     pub(super) apart: &'a Apart,
+}
+
+impl Allocator for BlockIpam {
+    fn pool(&self, network: &NetworkName, _: bool) -> Option<PoolKey> {
+        Some(PoolKey::new(Ipam::BLOCKS, &self.uid, network, false))
+    }
+
+    fn subnets(&self) -> Vec<(IpNet, Option<IpAddr>)> {
+        let each = self.subnets.iter();
+        each.map(|subnet| (subnet.cidr, subnet.gateway)).collect()
+    }
+
+    fn every_subnet(&self) -> Option<Vec<AssignedIp>> {
+        let each = self.subnets.iter();
+        let each = each.map(|subnet| assigned(subnet, subnet.cidr.network()));
+        Some(each.collect())
+    }
+
+    fn choose(
+        &self,
+        spec: &NativeSpec,
+        owner: &str,
+        store: &mut dyn AddressStore,
+    ) -> Result<Assigned, AllocateError> {
+        let key = PoolKey::of_spec(spec).ok_or(AllocateError::NoIpam)?;
+        let own = store.blocks(&self.uid);
+        let mut pools = store.pools();
+        pools.allocate_blocks(&key, self, &own, &spec.native.ips, owner)
+    }
 }
 
 impl Network {
@@ -162,6 +192,7 @@ impl Network {
             family,
             subnets: vec![subnet.cidr],
             containing: Some(address),
+            have: own.own.clone(),
         })?;
         let exclude = apart.excluded(subnet, &block);
         self.prepare_pool(&block, &subnet.cidr, &exclude, subnet.gateway.as_slice());
@@ -197,14 +228,6 @@ impl Network {
         }
         blocks
     }
-}
-
-/// Every subnet with its gateway: what the network needs on the node, whichever of them a pod's
-/// address is from.
-pub(crate) fn every_block_subnet(config: &BlockIpam) -> Vec<AssignedIp> {
-    let each = config.subnets.iter();
-    each.map(|subnet| assigned(subnet, subnet.cidr.network()))
-        .collect()
 }
 
 pub(super) fn of_family(config: &BlockIpam, family: Family) -> impl Iterator<Item = &BlockSubnet> {
@@ -263,6 +286,7 @@ fn no_room(key: &PoolKey, view: BlockView<'_>, family: Family, capacity: u128) -
         family,
         subnets: could,
         containing: None,
+        have: own.own.clone(),
     }
 }
 

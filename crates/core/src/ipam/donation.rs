@@ -23,9 +23,6 @@ use plexus_types::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The IPAM type of pools that are blocks.
-const BLOCKS: &str = "blocks";
-
 /// A donated part of a block: another node's, or another block of the same node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Donation {
@@ -105,7 +102,7 @@ impl Pools {
         if let Some(known) = known.find(overlaps) {
             return *known == part;
         }
-        let of_it = |key: &&PoolKey| key.ipam == BLOCKS && key.data_dir == donation.network;
+        let of_it = |key: &&PoolKey| key.network_uid() == Some(&*donation.network);
         let pools = self.networks.iter().filter(|(key, _)| of_it(key));
         let inside = part.network()..=part.broadcast();
         let in_use = |held: &BTreeMap<IpAddr, _>| {
@@ -152,7 +149,7 @@ impl Pools {
                 let mut cursor = None;
                 let mut highest = None;
                 for (key, network) in &self.networks {
-                    if key.ipam != BLOCKS || key.data_dir != config.uid {
+                    if key.network_uid() != Some(&*config.uid) {
                         continue;
                     }
                     let held = network.held.range(block.network()..=block.broadcast());

@@ -1,6 +1,7 @@
 //! Why an attachment gets no address.
 
 use super::PoolError;
+use super::host_local::{HostLocalError, Unreadable};
 use crate::refusal::{Fault, Refusal};
 use ipnet::IpNet;
 use plexus_types::{Family, NetworkName};
@@ -10,6 +11,12 @@ use std::net::IpAddr;
 /// Why an attachment gets no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AllocateError {
+    /// Addresses are requested of a network that gives none.
+    #[error("addresses are requested, but the network has no ipam")]
+    NoIpam,
+    /// host-local has none.
+    #[error("host-local")]
+    HostLocal(#[from] HostLocalError<Unreadable>),
     /// No subnet of the family has room.
     #[error("network {network} has no free {family} address: {}", full(subnets))]
     Full {
@@ -31,6 +38,8 @@ pub enum AllocateError {
         subnets: Vec<IpNet>,
         /// The requested address that the block must have.
         containing: Option<IpAddr>,
+        /// The node's blocks, which were tried.
+        have: Vec<IpNet>,
     },
     /// The node's blocks have no room, and it can have no other.
     #[error(
@@ -122,8 +131,15 @@ impl Refusal for AllocateError {
             | AllocateError::BlocksFull { .. }
             | AllocateError::NoneAnswered(_)
             | AllocateError::Held { .. } => Fault::Unavailable,
+            AllocateError::HostLocal(source) => match source {
+                HostLocalError::Full(_)
+                | HostLocalError::TooMany(_)
+                | HostLocalError::Reserve { .. } => Fault::Unavailable,
+                _ => Fault::Invalid,
+            },
             AllocateError::NeedsBlock { .. } => Fault::Pending,
-            AllocateError::Outside { .. }
+            AllocateError::NoIpam
+            | AllocateError::Outside { .. }
             | AllocateError::Prefix { .. }
             | AllocateError::TwoRequested { .. } => Fault::Invalid,
             AllocateError::Requested { source, .. } => match source {
@@ -135,6 +151,14 @@ impl Refusal for AllocateError {
 
     fn remedy(&self) -> Cow<'static, str> {
         let next = match self {
+            AllocateError::NoIpam => "add an `ipam` section, or drop the request",
+            AllocateError::HostLocal(HostLocalError::Full(_) | HostLocalError::TooMany(_)) => {
+                "remove containers that no longer need theirs, or widen the range"
+            }
+            AllocateError::HostLocal(HostLocalError::Reserve { .. }) => {
+                "check that the ipam's dataDir is on a writable disk with free space"
+            }
+            AllocateError::HostLocal(_) => "ask for a free address inside the configured ranges",
             AllocateError::Full { .. } => {
                 "remove containers that no longer need theirs, or add a subnet to `ipam.subnets`"
             }

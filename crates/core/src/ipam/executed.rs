@@ -1,17 +1,20 @@
 //! IPAM by a plugin that is executed: what it answers becomes the addresses of a link that we make.
 
 use super::AllocateError;
+use super::allocator::Allocator;
 use crate::attachment::{Assigned, AssignedIp};
 use crate::plan::is_main_default;
 use plexus_api::cni::{ExecutedIpam, Outcome, RouteConf};
 use plexus_types::Family;
 
+/// Nothing is known, and nothing chosen, before the plugin is executed.
+impl Allocator for ExecutedIpam {}
+
 /// What the plugin answered, with the routes that were asked for beside: those of families that it gave addresses
 /// of. A default route that was asked for replaces the plugin's. An answer without addresses is refused.
 pub fn assigned_executed(ipam: &ExecutedIpam, answer: &Outcome) -> Result<Assigned, AllocateError> {
     if answer.ips.is_empty() {
-        let plugin = ipam.chain.executables().next().unwrap_or("?");
-        return Err(AllocateError::NoneAnswered(plugin.to_owned()));
+        return Err(AllocateError::NoneAnswered(ipam.name().to_owned()));
     }
     let ips = answer.ips.iter().map(|ip| AssignedIp {
         address: ip.address,

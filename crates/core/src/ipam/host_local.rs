@@ -3,16 +3,20 @@
 //!
 //! Touches no file: who keeps them says through a function whether an address could be reserved.
 
+use super::allocator::{AddressStore, Allocator};
 use super::index::{index_of, number, with_prefix};
-use crate::attachment::AssignedIp;
-use plexus_api::cni::Range;
+use super::{AllocateError, PoolKey};
+use crate::attachment::{Assigned, AssignedIp, NativeSpec};
+use ipnet::IpNet;
+use plexus_api::cni::{HostLocal, Ipam, Range};
+use plexus_types::NetworkName;
 use std::net::IpAddr;
 
 /// More addresses than this are not tried in one call.
 pub const MOST_TRIES: usize = 1 << 20;
 
 /// Why no address was reserved.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostLocalError<E: std::error::Error + 'static> {
     /// Every address is taken.
     #[error("no IP addresses available in range set: {0}")]
@@ -51,6 +55,52 @@ pub enum HostLocalError<E: std::error::Error + 'static> {
         #[source]
         source: E,
     },
+}
+
+/// host-local's directory cannot be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+impl Allocator for HostLocal {
+    /// A configuration's directory is where the plugin has it, so that a Network's is another one.
+    fn pool(&self, network: &NetworkName, of_object: bool) -> Option<PoolKey> {
+        let data_dir = self.data_dir.to_string_lossy();
+        Some(PoolKey::new(
+            Ipam::HOST_LOCAL,
+            &data_dir,
+            network,
+            of_object,
+        ))
+    }
+
+    fn subnets(&self) -> Vec<(IpNet, Option<IpAddr>)> {
+        let each = self.ranges.iter().flatten();
+        each.map(|range| (range.subnet, Some(range.gateway)))
+            .collect()
+    }
+
+    fn choose(
+        &self,
+        spec: &NativeSpec,
+        _: &str,
+        store: &mut dyn AddressStore,
+    ) -> Result<Assigned, AllocateError> {
+        let requested: Vec<IpAddr> = spec.native.ips.iter().map(|(ip, _)| *ip).collect();
+        let shares = share_out(&self.ranges, &requested)?;
+        let mut ips = Vec::with_capacity(self.ranges.len());
+        for (set, (ranges, share)) in self.ranges.iter().zip(shares).enumerate() {
+            let last = store.last_reserved(set);
+            let picked = next(ranges, last, share, &mut |address| store.is_free(address))?;
+            store.reserve(set, picked.address.addr());
+            ips.push(picked);
+        }
+        Ok(Assigned {
+            ips,
+            routes: self.routes.clone(),
+            ..Assigned::default()
+        })
+    }
 }
 
 /// Reserves one address of a range set. `reserve` says whether it could take the address that it

@@ -2,7 +2,9 @@
 //! theirs are two pools. What the configuration has in memory says so in the key; host-local's directory of a
 //! configuration is where the plugin of that name has it, so that the Network's is another one.
 
-use crate::plan::{is_like_object, kept_as};
+use super::allocator;
+use crate::attachment::NativeSpec;
+use crate::plan::kept_as;
 use plexus_api::cni::Ipam;
 use plexus_types::NetworkName;
 use std::fmt;
@@ -21,24 +23,40 @@ pub struct PoolKey {
 }
 
 impl PoolKey {
-    /// The key of a network's IPAM section; none for `static` and for executed plugins, which have no
-    /// pool here. `of_object`: the network is an object of the API.
+    /// The key of a network's IPAM section; none for those that have no pool here. `of_object`: the network is an
+    /// object of the API.
     pub fn of(ipam: &Ipam, network: &NetworkName, of_object: bool) -> Option<Self> {
-        let (data_dir, apart) = match ipam {
-            Ipam::HostLocal(host_local) => {
-                let data_dir = host_local.data_dir.to_string_lossy().into_owned();
-                (data_dir, of_object)
-            }
-            Ipam::Plexus(_) => (String::new(), !of_object && is_like_object(network)),
-            Ipam::Blocks(blocks) => (blocks.uid.clone(), false),
-            Ipam::Static(_) | Ipam::Executed(_) => return None,
-        };
-        Some(Self {
-            ipam: ipam.name().to_owned(),
-            data_dir,
+        allocator::of(ipam).pool(network, of_object)
+    }
+
+    /// The same of an attachment.
+    pub fn of_spec(spec: &NativeSpec) -> Option<Self> {
+        let ipam = spec.native.ipam.as_ref()?;
+        Self::of(ipam, &spec.network, spec.of_object)
+    }
+
+    pub(super) fn new(ipam: &str, data_dir: &str, network: &NetworkName, apart: bool) -> Self {
+        Self {
+            ipam: ipam.to_owned(),
+            data_dir: data_dir.to_owned(),
             network: network.clone(),
             apart,
-        })
+        }
+    }
+
+    /// Whether the addresses are files of a directory.
+    pub fn is_directory(&self) -> bool {
+        self.ipam == Ipam::HOST_LOCAL
+    }
+
+    /// Whether the addresses are in the agent's memory and journal.
+    pub fn is_in_memory(&self) -> bool {
+        self.ipam == Ipam::PLEXUS || self.ipam == Ipam::BLOCKS
+    }
+
+    /// The network's identity, if the pool is of blocks.
+    pub fn network_uid(&self) -> Option<&str> {
+        (self.ipam == Ipam::BLOCKS).then_some(&*self.data_dir)
     }
 
     /// Type and directory as one word, for the mark of a link: `plexus:`, `host-local:/var/x`; apart from another,
@@ -60,7 +78,7 @@ impl PoolKey {
 
     /// The network's name for people: of two networks of one name, one's is another.
     pub fn name(&self) -> NetworkName {
-        let is_config = self.ipam == "plexus" && self.apart;
+        let is_config = self.ipam == Ipam::PLEXUS && self.apart;
         kept_as(&self.network, !is_config)
     }
 

@@ -108,7 +108,7 @@ mod tests {
         all
     }
 
-    fn granted(blocks: &[&str], cidr: &str) -> bool {
+    fn is_granted(blocks: &[&str], cidr: &str) -> bool {
         let all = parsed(blocks);
         let node = all[&net(cidr)].0.clone();
         is_legal(net(cidr), &node, |prefix| {
@@ -119,20 +119,23 @@ mod tests {
 
     #[test]
     fn a_block_by_itself_and_one_inside_the_node_s_own_are_granted() {
-        assert!(granted(&["10.0.0.0/26 a"], "10.0.0.0/26"));
-        assert!(granted(&["10.0.0.0/26 a", "10.0.0.8/29 a"], "10.0.0.8/29"));
-        assert!(granted(
+        assert!(is_granted(&["10.0.0.0/26 a"], "10.0.0.0/26"));
+        assert!(is_granted(
+            &["10.0.0.0/26 a", "10.0.0.8/29 a"],
+            "10.0.0.8/29"
+        ));
+        assert!(is_granted(
             &["10.0.0.0/26 a", "10.0.0.64/29 b"],
             "10.0.0.64/29"
         ));
-        assert!(granted(&["::/0 a ::1/128>b", "::1/128 b"], "::1/128"));
+        assert!(is_granted(&["::/0 a ::1/128>b", "::1/128 b"], "::1/128"));
     }
 
     #[test]
     fn only_just_what_was_given_to_just_that_node_is() {
         let with = |donated: &str| {
             let whole = format!("10.0.0.0/26 a{donated}");
-            granted(&[&whole, "10.0.0.8/29 b"], "10.0.0.8/29")
+            is_granted(&[&whole, "10.0.0.8/29 b"], "10.0.0.8/29")
         };
         assert!(with(" 10.0.0.8/29>b"));
         assert!(with(" 10.0.0.0/29>c 10.0.0.8/29>b"));
@@ -148,14 +151,14 @@ mod tests {
             "10.0.0.8/29 b 10.0.0.9/32>c",
             "10.0.0.9/32 c",
         );
-        assert!(granted(&[a, b, c], "10.0.0.9/32"));
-        assert!(!granted(&["10.0.0.0/26 a", b, c], "10.0.0.9/32"));
+        assert!(is_granted(&[a, b, c], "10.0.0.9/32"));
+        assert!(!is_granted(&["10.0.0.0/26 a", b, c], "10.0.0.9/32"));
         // What a gave is not b's to skip: there is no block of b between them.
-        assert!(!granted(&[a, c], "10.0.0.9/32"));
+        assert!(!is_granted(&[a, c], "10.0.0.9/32"));
         // a has something of what it gave, by way of b.
         let back = ["10.0.0.8/29 b 10.0.0.9/32>a", "10.0.0.9/32 a"];
-        assert!(granted(&[a, back[0], back[1]], "10.0.0.9/32"));
-        assert!(!granted(&[a, "10.0.0.8/29 b", back[1]], "10.0.0.9/32"));
+        assert!(is_granted(&[a, back[0], back[1]], "10.0.0.9/32"));
+        assert!(!is_granted(&[a, "10.0.0.8/29 b", back[1]], "10.0.0.9/32"));
     }
 
     #[test]
@@ -188,8 +191,8 @@ mod tests {
     #[test]
     fn what_nobody_gave_takes_no_right_away() {
         let (whole, part) = ("10.0.0.0/26 a 10.0.0.8/29>b", "10.0.0.8/29 b");
-        assert!(granted(&[whole, "10.0.0.0/28 m", part], "10.0.0.8/29"));
+        assert!(is_granted(&[whole, "10.0.0.0/28 m", part], "10.0.0.8/29"));
         let lies = "10.0.0.0/28 m 10.0.0.4/30>c";
-        assert!(!granted(&[whole, lies, "10.0.0.4/30 c"], "10.0.0.4/30"));
+        assert!(!is_granted(&[whole, lies, "10.0.0.4/30 c"], "10.0.0.4/30"));
     }
 }

@@ -383,15 +383,7 @@ fn gateways(config: &PlexusIpam, subnet: &IpNet) -> Vec<IpAddr> {
     }
 }
 
-/// Every subnet with its gateway, in the configuration's order: what the network needs on the
-/// node, whichever of them a pod's address is from.
-pub(crate) fn every_subnet(config: &PlexusIpam) -> Vec<AssignedIp> {
-    let each = config.subnets.iter();
-    each.map(|subnet| assigned(config, subnet, subnet.network()))
-        .collect()
-}
-
-fn assigned(config: &PlexusIpam, subnet: &IpNet, address: IpAddr) -> AssignedIp {
+pub(super) fn assigned(config: &PlexusIpam, subnet: &IpNet, address: IpAddr) -> AssignedIp {
     AssignedIp {
         address: with_prefix(address, subnet),
         gateway: gateways(config, subnet).first().copied(),

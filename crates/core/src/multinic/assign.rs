@@ -138,7 +138,7 @@ pub fn assign(
     } = Standing::of(&target, &ports, existing);
     let (rails, mut left_out) = Rails::assign(&target, rails, &stale, &needed(&target, &ports));
     let mut indices = host_indices(&target, &rails, &sound, &stale);
-    let (mut slots, waiting) = keep(&ports, &sound, &rails);
+    let (mut slots, waiting) = keep_assigned(&ports, &sound, &rails);
     for (rail, at) in waiting {
         let Some(port) = ports.get(at) else { continue };
         let host = indices.get_mut(&rail).and_then(Indices::append);
@@ -375,7 +375,7 @@ type Slots = Vec<(usize, Slot)>;
 type Waiting = BTreeSet<(u32, usize)>;
 
 /// The slots that NICs have already, and the rails on which the others wait, in the order in which they are served.
-fn keep(ports: &[Port<'_>], sound: &[Sound<'_>], rails: &Rails) -> (Slots, Waiting) {
+fn keep_assigned(ports: &[Port<'_>], sound: &[Sound<'_>], rails: &Rails) -> (Slots, Waiting) {
     let mut held: BTreeMap<(&str, &str, IpNet), BTreeMap<Slot, &str>> = BTreeMap::new();
     for Sound { spec, nic } in sound {
         let slot = slot(nic);

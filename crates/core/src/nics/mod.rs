@@ -179,7 +179,7 @@ fn natural(name: &str) -> (Vec<(String, u64)>, &str) {
 }
 
 /// Without what is nobody else's business.
-fn told(nic: &Nic) -> Nic {
+fn public_part(nic: &Nic) -> Nic {
     Nic {
         index: 0,
         parent: None,
@@ -195,7 +195,9 @@ pub fn differences(before: &[Nic], after: &[Nic]) -> Vec<String> {
     for nic in after {
         match find(before, &nic.name).and_then(|at| before.get(at)) {
             None => all.push(format!("{} is new", nic.name)),
-            Some(old) if told(old) != told(nic) => all.push(format!("{} has changed", nic.name)),
+            Some(old) if public_part(old) != public_part(nic) => {
+                all.push(format!("{} has changed", nic.name))
+            }
             Some(_) => {}
         }
     }

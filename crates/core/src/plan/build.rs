@@ -122,8 +122,7 @@ fn addresses(spec: &NativeSpec, assigned: &Assigned) -> Vec<Address> {
 }
 
 fn alias(spec: &NativeSpec, assigned: &Assigned, owner: &LinkOwner<'_>, facts: &Facts) -> String {
-    let ipam = spec.native.ipam.as_ref();
-    let pool = ipam.and_then(|ipam| PoolKey::of(ipam, &spec.network, spec.of_object));
+    let pool = PoolKey::of_spec(spec);
     let alias = Alias {
         node: owner.node,
         container: owner.container.to_string(),

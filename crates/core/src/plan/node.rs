@@ -3,11 +3,10 @@
 use super::effective::effective;
 use super::{Bridge, Facts, Masquerade, NodePlan, Router, RouterName, provider};
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
-use crate::ipam::{every_block_subnet, every_subnet};
+use crate::ipam;
 use crate::resolve::CLUSTER_DEFAULT;
 use crate::stable::hash64;
 use ipnet::IpNet;
-use plexus_api::cni::Ipam;
 use plexus_types::NetworkName;
 
 /// What one attachment of a network needs on the node.
@@ -18,12 +17,9 @@ use plexus_types::NetworkName;
 pub fn node_plan(spec: &NativeSpec, assigned: &Assigned, facts: &Facts) -> NodePlan {
     let (native, of_object) = (&spec.native, spec.of_object);
     let network = &kept_as(&spec.network, of_object);
-    let whole = matches!(native.ipam, Some(Ipam::Blocks(_)));
-    let every = match &native.ipam {
-        Some(Ipam::Plexus(config)) => Some(every_subnet(config)),
-        Some(Ipam::Blocks(config)) => Some(every_block_subnet(config)),
-        Some(Ipam::HostLocal(_) | Ipam::Static(_) | Ipam::Executed(_)) | None => None,
-    };
+    let whole = native.block_ipam().is_some();
+    let ipam = native.ipam.as_ref();
+    let every = ipam.and_then(|ipam| ipam::of(ipam).every_subnet());
     let every = every.map(|ips| Assigned {
         ips,
         ..Assigned::default()

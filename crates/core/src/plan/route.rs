@@ -8,7 +8,7 @@ use super::{PlanProblem, RULE_PRIORITY, Route, Rule};
 use crate::attachment::{Assigned, DefaultRoute, NativeSpec};
 use crate::stable::hash32;
 use ipnet::IpNet;
-use plexus_api::cni::{BlockSubnet, Ip, Ipam, RouteConf};
+use plexus_api::cni::{BlockSubnet, Ip, RouteConf};
 use plexus_types::{Family, IfName};
 use std::net::IpAddr;
 
@@ -128,10 +128,8 @@ fn to_next_hops(
 
 /// The subnets of a network that nodes share.
 fn shared_subnets(spec: &NativeSpec) -> &[BlockSubnet] {
-    match &spec.native.ipam {
-        Some(Ipam::Blocks(ipam)) => &ipam.subnets,
-        _ => &[],
-    }
+    let ipam = spec.native.block_ipam();
+    ipam.map_or(&[], |ipam| &ipam.subnets)
 }
 
 /// A configured route. Without a gateway it takes the address's, and `0.0.0.0` or `::` says that

@@ -50,7 +50,7 @@ pub(crate) struct Node {
     donations: BTreeMap<IpNet, Donation>,
 }
 
-pub(crate) struct World {
+pub(crate) struct Cluster {
     subnet: BlockSubnet,
     pub(crate) api: Objects,
     pub(crate) nodes: Vec<Node>,
@@ -171,7 +171,7 @@ impl Node {
     }
 }
 
-impl World {
+impl Cluster {
     pub(crate) fn new(length: u8) -> Self {
         let nodes = (0..NODES).map(|number| Node {
             name: format!("n{number}"),

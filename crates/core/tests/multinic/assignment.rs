@@ -14,7 +14,7 @@ fn the_seeds_four_cidrs() {
     let mut stage = Stage::seed();
     let assignment = stage.settle(&[two("host2", 2, 2), two("host1", 1, 1)]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "host1 eth1 192.168.0.0/24 0/0",
             "host1 eth2 192.168.64.0/24 1/0",
@@ -62,12 +62,12 @@ fn hosts_come_by_creation_then_by_name() {
 fn who_is_there_stays_where_it_is() {
     let mut stage = Stage::seed();
     stage.settle(&[two("b", 5, 1)]);
-    let before = stage.shown();
+    let before = stage.rows();
     // Older hosts, and more subnets in front.
     stage.master_nets = nets(&["10.0.9.0/24", "10.0.1.0/24", "10.0.2.0/24"]);
     stage.settle(&[two("a", 0, 2), two("b", 5, 1)]);
     for one in before {
-        assert!(stage.shown().contains(&one), "{one}: {:?}", stage.shown());
+        assert!(stage.rows().contains(&one), "{one}: {:?}", stage.rows());
     }
     assert!(
         stage
@@ -80,10 +80,10 @@ fn who_is_there_stays_where_it_is() {
     stage.settle(&[two("a", 0, 2), two("b", 5, 1), third]);
     assert!(
         stage
-            .shown()
+            .rows()
             .contains(&"c x 192.168.128.0/24 2/0".to_owned()),
         "{:?}",
-        stage.shown()
+        stage.rows()
     );
 }
 
@@ -91,10 +91,10 @@ fn who_is_there_stays_where_it_is() {
 fn a_subnet_without_nics_keeps_its_place_in_the_list() {
     let mut stage = Stage::seed();
     stage.settle(&[host("a", 0, &[("eth2", "10.0.2.1/24")])]);
-    assert_eq!(stage.shown(), ["a eth2 192.168.64.0/24 1/0"]);
+    assert_eq!(stage.rows(), ["a eth2 192.168.64.0/24 1/0"]);
     stage.settle(&[two("a", 0, 1)]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         ["a eth1 192.168.0.0/24 0/0", "a eth2 192.168.64.0/24 1/0"]
     );
 }
@@ -107,7 +107,7 @@ fn a_renamed_nic_and_a_new_address_keep_the_block() {
     let changed = host("a", 0, &[("ens5", "10.0.1.77/24"), ("eth2", "10.0.2.1/24")]);
     stage.settle(&[changed]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         ["a ens5 192.168.0.0/24 0/0", "a eth2 192.168.64.0/24 1/0"]
     );
     let via = stage.block("a", "ens5").spec.nic.clone().unwrap().via;
@@ -125,10 +125,10 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
     assert_eq!((assignment.changes.len(), assignment.draining), (1, 1));
     assert!(
         stage
-            .shown()
+            .rows()
             .contains(&"-a eth1 192.168.0.0/24 0/0".to_owned()),
         "{:?}",
-        stage.shown()
+        stage.rows()
     );
     // Nothing is done to it while somebody uses it, or the node may still issue from it.
     assert!(stage.go(&hosts).changes.is_empty());
@@ -145,16 +145,16 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
     let mut back = stage.clone();
     back.settle(&[two("a", 0, 1), two("b", 1, 2)]);
     assert!(
-        back.shown()
+        back.rows()
             .contains(&"a eth1 192.168.0.0/24 0/0".to_owned()),
         "{:?}",
-        back.shown()
+        back.rows()
     );
     // … and after, too: its node opens it again.
     retired(&mut stage, 1, true);
     let mut late = stage.clone();
     late.settle(&[two("a", 0, 1), two("b", 1, 2)]);
-    assert_eq!(late.shown(), back.shown());
+    assert_eq!(late.rows(), back.rows());
     // Of another subnet it is another NIC.
     let mut elsewhere = stage.clone();
     elsewhere.master_nets.clear();
@@ -162,7 +162,7 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
         host("a", 0, &[("eth1", "10.0.9.1/24"), ("eth2", "10.0.2.1/24")]),
         two("b", 1, 2),
     ]);
-    let shown = elsewhere.shown();
+    let shown = elsewhere.rows();
     assert!(
         shown.contains(&"-a eth1 192.168.0.0/24 0/0".to_owned())
             && shown.contains(&"a eth1 192.168.128.0/24 2/0".to_owned()),
@@ -170,7 +170,7 @@ fn a_nic_that_is_gone_leaves_its_block_once_that_is_empty() {
     );
     retired(&mut stage, 0, true);
     stage.settle(&hosts);
-    assert_eq!(stage.shown().len(), 3);
+    assert_eq!(stage.rows().len(), 3);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_address_that_was_away_finds_its_place_on_a_full_rail() {
     let one = |name, created, address: &str| host(name, created, &[("eth1", address)]);
     let hosts = [one("a", 0, "10.0.1.1/24"), one("b", 1, "10.0.1.2/24")];
     stage.settle(&hosts);
-    let before = stage.shown();
+    let before = stage.rows();
     let block = stage.block("a", "eth1");
     (block.allocated, block.untouched) = (3, false);
     stage.settle(&[one("a", 0, ""), one("b", 1, "10.0.1.2/24")]);
@@ -194,7 +194,7 @@ fn an_address_that_was_away_finds_its_place_on_a_full_rail() {
     ];
     assert_eq!(stage.decide(&other).left_out.len(), 1);
     let assignment = stage.settle(&hosts);
-    assert_eq!(stage.shown(), before);
+    assert_eq!(stage.rows(), before);
     assert_eq!((assignment.left_out, assignment.draining), (vec![], 0));
 }
 
@@ -203,7 +203,7 @@ fn of_both_families_one_returns_beside_the_other() {
     let mut stage = Stage::new(&["192.168.0.0/16", "fd00:192::/48"], &["10.0.1.0/24"], 2, 6);
     let with = |addresses: &str| [host("a", 0, &[("eth1", addresses)])];
     stage.settle(&with("10.0.1.1/24 2001:db8::1/64"));
-    let before = stage.shown();
+    let before = stage.rows();
     for block in stage.blocks.values_mut() {
         (block.allocated, block.untouched) = (1, false);
     }
@@ -212,10 +212,10 @@ fn of_both_families_one_returns_beside_the_other() {
     for block in stage.blocks.values_mut() {
         block.closed = block.spec.nic.as_ref().unwrap().retired;
     }
-    assert_eq!(stage.shown().len(), 2);
-    assert_ne!(stage.shown(), before);
+    assert_eq!(stage.rows().len(), 2);
+    assert_ne!(stage.rows(), before);
     let assignment = stage.settle(&with("10.0.1.1/24 2001:db8::1/64"));
-    assert_eq!(stage.shown(), before);
+    assert_eq!(stage.rows(), before);
     assert_eq!(assignment.left_out, []);
 }
 
@@ -238,30 +238,30 @@ fn a_nic_that_has_another_block_by_now_keeps_that() {
     (drained.allocated, drained.closed, drained.untouched) = (1, true, false);
     let at = plexus_api::objects::BlockSpec::name("u", &new.spec.cidr);
     stage.blocks.insert(at, new);
-    let before = stage.shown();
+    let before = stage.rows();
     assert_eq!(stage.settle(&hosts).draining, 1);
-    assert_eq!(stage.shown(), before);
+    assert_eq!(stage.rows(), before);
 }
 
 #[test]
 fn blocks_of_a_node_that_is_not_known_are_left_alone() {
     let mut stage = Stage::seed();
     stage.settle(&[two("a", 0, 1), two("b", 1, 2)]);
-    let before = stage.shown();
+    let before = stage.rows();
     assert!(stage.go(&[two("b", 1, 2)]).changes.is_empty());
     // Another Node of the same name: the old one's places are still taken.
     let mut again = two("a", 9, 1);
     again.uid = "another".to_owned();
     stage.settle(&[two("b", 1, 2), again]);
     for one in before {
-        assert!(stage.shown().contains(&one));
+        assert!(stage.rows().contains(&one));
     }
     assert!(
         stage
-            .shown()
+            .rows()
             .contains(&"a eth1 192.168.2.0/24 0/2".to_owned()),
         "{:?}",
-        stage.shown()
+        stage.rows()
     );
 }
 
@@ -279,7 +279,7 @@ fn two_nics_on_one_subnet_have_an_interface_index_each() {
     );
     stage.settle(&[twice.clone(), two("b", 1, 2)]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "a eth1 192.168.0.0/24 0/0",
             "a eth2 192.168.64.0/24 1/0",
@@ -303,7 +303,7 @@ fn whoever_does_not_fit_is_named() {
         .map(|i| two(&format!("h{i}"), i, u8::try_from(i).unwrap() + 1))
         .collect();
     let assignment = stage.settle(&hosts);
-    assert_eq!(stage.shown().len(), 4);
+    assert_eq!(stage.rows().len(), 4);
     let no_host = |nic: &str, net_address: &str| LeftOut::NoHostIndex {
         host: "h2".to_owned(),
         nic: nic.to_owned(),
@@ -341,11 +341,11 @@ fn another_division_comes_beside_what_is_in_use() {
     for block in stage.blocks.values_mut() {
         (block.allocated, block.untouched) = (1, false);
     }
-    let before: Vec<String> = stage.shown();
+    let before: Vec<String> = stage.rows();
     stage.bits.host = 8;
     let assignment = stage.go(&hosts);
     assert_eq!((stage.blocks.len(), assignment.draining), (8, 4));
-    let shown = stage.shown();
+    let shown = stage.rows();
     for one in before {
         assert!(shown.contains(&format!("-{one}")), "{one}: {shown:?}");
     }
@@ -370,7 +370,7 @@ fn both_families_have_the_same_indices() {
     ];
     let assignment = stage.settle(&hosts);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "a eth1 192.168.0.0/24 0/0",
             "a eth1 fd00:1::/56 0/0",
@@ -391,7 +391,7 @@ fn both_families_have_the_same_indices() {
         host("c", 2, &[("eth1", "10.0.1.3/24 fd00:9::3/64")]),
     ];
     stage.settle(&with_c);
-    let shown = stage.shown();
+    let shown = stage.rows();
     assert!(
         shown.contains(&"c eth1 fd00:1:0:300::/56 0/3".to_owned()),
         "{shown:?}"
@@ -407,7 +407,7 @@ fn without_master_nets_all_nics_count() {
         &[("x", "10.0.7.1/24"), ("y", "10.0.3.1/24"), ("z", "")],
     )]);
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         ["a x 192.168.64.0/24 1/0", "a y 192.168.0.0/24 0/0"]
     );
 }

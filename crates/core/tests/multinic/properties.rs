@@ -192,7 +192,7 @@ proptest! {
         other.master_nets.clear();
         one.settle(&hosts);
         other.settle(&shuffled);
-        prop_assert_eq!(one.shown(), other.shown());
+        prop_assert_eq!(one.rows(), other.rows());
     }
 
     #[test]

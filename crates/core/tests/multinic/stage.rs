@@ -115,7 +115,7 @@ impl Stage {
     }
 
     /// `host nic block interface-index/host-index`, sorted; retired ones have a `-` in front.
-    pub(crate) fn shown(&self) -> Vec<String> {
+    pub(crate) fn rows(&self) -> Vec<String> {
         let mut shown: Vec<String> = self
             .blocks
             .values()

@@ -227,7 +227,7 @@ fn hosts_one_after_the_other() {
         stage.go(&hosts);
     }
     assert_eq!(
-        stage.shown(),
+        stage.rows(),
         [
             "h0 eth1 192.168.0.0/26 0/0",
             "h0 eth2 192.168.64.0/26 1/0",

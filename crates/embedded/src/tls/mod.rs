@@ -4,14 +4,14 @@
 
 mod authority;
 mod der;
-mod kept;
 mod kubeconfig;
 mod lifetime;
+mod reusable_client;
 mod subject;
 
 pub(crate) use authority::Authority;
-pub(crate) use kept::kept;
 pub(crate) use kubeconfig::Kubeconfig;
+pub(crate) use reusable_client::reusable_client;
 pub(crate) use subject::user;
 
 use rustls::RootCertStore;

@@ -136,7 +136,7 @@ impl Drop for Monitor {
 }
 
 /// Every change that `ip monitor` tells while `work` runs.
-fn told(host: &Host, work: impl FnOnce()) -> Vec<String> {
+fn messages_of(host: &Host, work: impl FnOnce()) -> Vec<String> {
     let ns = host.ns.name();
     let file = std::env::temp_dir().join(format!("{ns}-monitor"));
     let path = file.to_str().unwrap().to_owned();
@@ -243,7 +243,7 @@ fn a_join_a_leave_and_a_new_address_change_only_their_routes() {
         .unwrap()
         .routes
         .insert(net(join.0), host.hop(join.1, join.2));
-    let lines = told(host, || assert_eq!(host.set(&mut known, &wanted), 2));
+    let lines = messages_of(host, || assert_eq!(host.set(&mut known, &wanted), 2));
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(
         lines.iter().all(|line| line.contains("10.0.1.3")),
@@ -255,7 +255,7 @@ fn a_join_a_leave_and_a_new_address_change_only_their_routes() {
         .unwrap()
         .routes
         .insert(net(join.0), host.hop("eth1", "10.0.1.4"));
-    let lines = told(host, || assert_eq!(host.set(&mut known, &wanted), 3));
+    let lines = messages_of(host, || assert_eq!(host.set(&mut known, &wanted), 3));
     let of_route: Vec<_> = lines
         .iter()
         .filter(|line| line.contains("192.168.2.0/24"))
@@ -272,7 +272,7 @@ fn a_join_a_leave_and_a_new_address_change_only_their_routes() {
     );
     assert!(!host.ns.sh("ip nexthop").contains("10.0.1.3"));
     wanted.get_mut(&TABLE).unwrap().routes.remove(&net(join.0));
-    let lines = told(host, || assert_eq!(host.set(&mut known, &wanted), 2));
+    let lines = messages_of(host, || assert_eq!(host.set(&mut known, &wanted), 2));
     assert!(
         !lines.iter().any(|line| line.contains("192.168.1.0/24")),
         "{lines:?}"
@@ -362,7 +362,7 @@ fn removal_cleans_up_and_leaves_what_is_not_ours() {
     );
     // One network goes, the other one stays as it is.
     wanted.remove(&OTHER_TABLE);
-    let lines = told(host, || assert!(host.set(&mut known, &wanted) > 0));
+    let lines = messages_of(host, || assert!(host.set(&mut known, &wanted) > 0));
     assert!(
         !lines
             .iter()

@@ -168,7 +168,7 @@ impl Drop for TestHost {
         let Self::Kubernetes { kube, own: true } = self else {
             return;
         };
-        failed::keep("cluster-faults", kube.lab().layout().state(), &TELLING);
+        failed::save("cluster-faults", kube.lab().layout().state(), &TELLING);
         if let Err(error) = Lab::down(PREFIX) {
             eprintln!("the lab {PREFIX} stays: {error:#}");
         }

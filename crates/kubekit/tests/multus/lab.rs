@@ -120,7 +120,7 @@ struct Down;
 impl Drop for Down {
     fn drop(&mut self) {
         if let Ok(layout) = Layout::of(PREFIX) {
-            failed::keep("cluster-multus", layout.state(), &TELLING);
+            failed::save("cluster-multus", layout.state(), &TELLING);
         }
         let keep = std::thread::panicking() && std::env::var_os("PLEXUS_TEST_KEEP").is_some();
         if !keep && let Err(error) = Lab::down(PREFIX) {

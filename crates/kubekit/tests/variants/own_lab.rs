@@ -52,7 +52,7 @@ struct Down(String);
 impl Drop for Down {
     fn drop(&mut self) {
         if let Ok(layout) = Layout::of(&self.0) {
-            failed::keep(&format!("cluster-{}", self.0), layout.state(), &TELLING);
+            failed::save(&format!("cluster-{}", self.0), layout.state(), &TELLING);
         }
         if let Err(error) = Lab::down(&self.0) {
             eprintln!("lab {} stays: {error:#}", self.0);

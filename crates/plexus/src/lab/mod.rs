@@ -254,7 +254,7 @@ fn context_of(lab: &Layout, kubeconfig: Option<&Path>) -> anyhow::Result<OurCont
         name: format!("plexus-lab-{}", lab.name()),
         server: lab.dir().join("server"),
         note: lab.dir().join("context"),
-        place: context::place(kubeconfig)?,
+        place: context::kubeconfig_path(kubeconfig)?,
     })
 }
 

@@ -192,7 +192,7 @@ fn print_unit() -> anyhow::Result<()> {
         word == "--kubeconfig" || word.starts_with("--kubeconfig=")
     };
     if !arguments.iter().any(is_kubeconfig)
-        && let Some(place) = context::place(None)?
+        && let Some(place) = context::kubeconfig_path(None)?
     {
         arguments.extend(["--kubeconfig".into(), place.into_os_string()]);
     }

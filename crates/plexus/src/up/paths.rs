@@ -73,7 +73,7 @@ impl PathFlags {
             server_dir,
             cni_bin_dir: path_of(&self.cni_bin_dir, "opt/cni/bin")?,
             cni_conf_dir: path_of(&self.cni_conf_dir, "etc/cni/net.d")?,
-            kubeconfig: context::place(self.kubeconfig.as_deref())?,
+            kubeconfig: context::kubeconfig_path(self.kubeconfig.as_deref())?,
         })
     }
 }

@@ -243,7 +243,7 @@ impl Drop for Lab {
             return;
         }
         let parts = ["log", "*/state", "server", "*.json"];
-        failed::keep(
+        failed::save(
             &format!("lab-{}", self.name),
             Path::new(&self.file("")),
             &parts,

@@ -131,7 +131,7 @@ impl Fixture {
         }
     }
 
-    fn given(&self, cidr: &str) -> Value {
+    fn donated_parts(&self, cidr: &str) -> Value {
         let name = BlockSpec::name("u", &net(cidr));
         let object = self.api.store.get(&format!("{BLOCKS}/{name}")).unwrap();
         object["status"]["given"].clone()
@@ -293,12 +293,12 @@ fn a_part_in_which_pods_here_have_addresses_is_not_given_by_making_its_block_aga
     assert_eq!(fixture.journaled(), ["10.1.0.16/29 n3"]);
     assert!(fixture.says("10.1.0.0/26"));
     let expected = json!([{"cidr": "10.1.0.16/29", "node": "n3"}]);
-    assert_eq!(fixture.given("10.1.0.0/26"), expected);
+    assert_eq!(fixture.donated_parts("10.1.0.0/26"), expected);
     // Nor by saying so in its status.
     fixture.block("10.1.0.0/26", "n1", &[("10.1.0.8/29", "n2")]);
     fixture.see();
     assert!(fixture.says("10.1.0.0/26"));
-    assert_eq!(fixture.given("10.1.0.0/26"), expected);
+    assert_eq!(fixture.donated_parts("10.1.0.0/26"), expected);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn what_is_said_late_of_a_block_is_not_said_of_the_next_one() {
     // Meanwhile it is another object.
     fixture.block("10.1.0.0/26", "n3", &[]);
     assert!(!fixture.says("10.1.0.0/26"));
-    assert_eq!(fixture.given("10.1.0.0/26"), json!([]));
+    assert_eq!(fixture.donated_parts("10.1.0.0/26"), json!([]));
     fixture
         .runtime
         .block_on(restore::write_usage(&fixture.shared));
@@ -503,7 +503,7 @@ fn a_server_that_swallows_a_request_stops_nobody_for_long() {
     let error_text = fixture.runtime.block_on(bound);
     assert_eq!(error_text.ok(), Some(false), "after {:?}", begun.elapsed());
     assert!(fixture.says("10.1.0.0/26"));
-    assert_ne!(fixture.given("10.1.0.0/26"), json!([]));
+    assert_ne!(fixture.donated_parts("10.1.0.0/26"), json!([]));
 }
 
 #[test]
@@ -587,7 +587,7 @@ fn a_free_block_is_claimed_around_a_part_that_is_another_s() {
         node: "n3".to_owned(),
     };
     assert!(fixture.says("10.1.0.64/26"));
-    assert_eq!(fixture.given("10.1.0.64/26"), json!([donated]));
+    assert_eq!(fixture.donated_parts("10.1.0.64/26"), json!([donated]));
 }
 
 #[test]

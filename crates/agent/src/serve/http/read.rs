@@ -194,7 +194,7 @@ mod tests {
         time: Duration::from_millis(200),
     };
 
-    fn given(bytes: &[u8]) -> Result<Request, HttpError> {
+    fn read_bytes(bytes: &[u8]) -> Result<Request, HttpError> {
         let (mut ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(bytes).unwrap();
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn reads_a_request() {
-        let request = given(b"POST /cni/add HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcdef").unwrap();
+        let request =
+            read_bytes(b"POST /cni/add HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcdef").unwrap();
         assert_eq!(
             (request.method.as_str(), request.target.as_str()),
             ("POST", "/cni/add")
@@ -226,10 +227,10 @@ mod tests {
                 411,
             ),
         ] {
-            assert_eq!(given(bytes).unwrap_err().status(), status, "{bytes:?}");
+            assert_eq!(read_bytes(bytes).unwrap_err().status(), status, "{bytes:?}");
         }
         let long = [b"GET /x HTTP/1.1\r\nA: ".to_vec(), vec![b'a'; 2000]].concat();
-        assert_eq!(given(&long).unwrap_err().status(), 413);
+        assert_eq!(read_bytes(&long).unwrap_err().status(), 413);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{ParsedNetwork, check_taken, nad};
 use crate::cni::parse::native::{self, Written};
 use crate::cni::parse::request::RuntimeRequest;
 use crate::cni::parse::version_or_newest;
-use crate::cni::{BlockIpam, Code, Error, Ipam, Network, NetworkBackend, ProviderKind, RouteConf};
+use crate::cni::{BlockIpam, Code, Error, Network, NetworkBackend, ProviderKind, RouteConf};
 use crate::objects::{DELEGATE, NetworkSpec, RouteSpec};
 use crate::pod::NetworkSelection;
 use crate::problem::fault;
@@ -116,7 +116,7 @@ fn read(
     native.provider.with_network(spec, facts);
     native.mtu = native.mtu.or(spec.mtu);
     if !spec.subnets.is_empty() {
-        native.ipam = Some(Ipam::Blocks(blocks(spec, facts)));
+        native.ipam = Some(blocks(spec, facts).into());
     }
     Ok(ParsedNetwork {
         network: Network {

@@ -7,7 +7,7 @@
 
 use super::{object, read_config, untaken};
 use crate::cni::parse::ipam::fixed;
-use crate::cni::{Error, Ipam, Native, Network, NetworkBackend, ObjectFacts};
+use crate::cni::{Error, Native, Network, NetworkBackend, ObjectFacts, Requests};
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
 use plexus_types::NetworkName;
@@ -46,7 +46,9 @@ impl ParsedNetwork {
             return None;
         }
         let backend = match backend {
-            NetworkBackend::Native(native) => NetworkBackend::Native(asked(native, selection)?),
+            NetworkBackend::Native(native) => {
+                NetworkBackend::Native(with_selection(native, selection)?)
+            }
             NetworkBackend::Delegate(chain)
                 if !selection.ips.is_empty() && chain.plugins.iter().any(fixed::is_asked_of) =>
             {
@@ -75,7 +77,7 @@ impl Network {
 }
 
 /// What a native network takes: addresses and a MAC. A provider may read other requests by itself.
-fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
+fn with_selection(native: &Native, selection: &NetworkSelection) -> Option<Native> {
     let keys = selection.runtime_config();
     if keys.keys().any(|key| key != "ips" && key != "mac") {
         return None;
@@ -83,9 +85,9 @@ fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
     let mut native = native.clone();
     native.mac = selection.mac.or(native.mac);
     if !selection.ips.is_empty() {
-        match native.ipam {
-            None | Some(Ipam::Static(_)) => return None,
-            Some(_) => native.ips.clone_from(&selection.ips),
+        match native.ipam.as_ref()?.requests() {
+            Requests::Written => return None,
+            Requests::Chosen | Requests::Passed => native.ips.clone_from(&selection.ips),
         }
     }
     Some(native)

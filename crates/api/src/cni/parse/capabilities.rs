@@ -3,7 +3,7 @@
 //! networks there are, that is judged when it has.
 
 use super::{Head, OWN_TYPES};
-use crate::cni::{Body, Ipam, Native, Network, NetworkBackend, POD_ANNOTATIONS};
+use crate::cni::{Body, Native, Network, NetworkBackend, POD_ANNOTATIONS};
 use crate::text::shortened;
 use crate::{Fields, go_folds};
 
@@ -91,7 +91,7 @@ fn taken_natively(body: &Body) -> &'static [&'static str] {
 
 /// Addresses that are asked for are given by whoever gives addresses.
 fn takes(native: &Native, name: &str) -> bool {
-    if let Some(Ipam::Executed(ipam)) = &native.ipam
+    if let Some(ipam) = native.executed_ipam()
         && go_folds("ips", name)
     {
         return super::chain::takes(&ipam.chain, name);

@@ -3,7 +3,7 @@
 
 use super::request::RuntimeRequest;
 use super::{choice, common, ipam};
-use crate::cni::{Ipam, Native, Provider, ProviderKind};
+use crate::cni::{Ipam, Native, Provider, ProviderKind, Requests};
 use crate::text::shortened;
 use crate::{Fields, Problem, Problems};
 
@@ -42,11 +42,11 @@ pub(crate) fn read(
     let ipam =
         (kind.in_config || kind.is_plugin).then(|| ipam::read(fields, kind, written, request));
     let ipam = ipam.flatten();
-    check_request(fields, kind, ipam.as_ref(), request);
-    let ips = match ipam {
-        // The plugin gets them as they came.
-        Some(Ipam::Static(_) | Ipam::Executed(_)) => Vec::new(),
-        _ => request.ips().to_vec(),
+    let requests = ipam.as_ref().map(Ipam::requests);
+    check_request(fields, kind, requests, request);
+    let ips = match requests {
+        Some(Requests::Written | Requests::Passed) => Vec::new(),
+        Some(Requests::Chosen) | None => request.ips().to_vec(),
     };
     Some(Native {
         provider: provider?,
@@ -63,7 +63,7 @@ pub(crate) fn read(
 fn check_request(
     fields: &mut Fields<'_>,
     kind: &ProviderKind,
-    ipam: Option<&Ipam>,
+    requests: Option<Requests>,
     request: &RuntimeRequest,
 ) {
     if let (Some(mac), false) = (request.mac, kind.capabilities.contains(&"mac")) {
@@ -77,7 +77,7 @@ fn check_request(
         let text = format!("is missing, but the address {ip} is asked for: write one");
         fields.problem("ipam", text);
     }
-    if matches!(ipam, Some(Ipam::Executed(_))) {
+    if requests == Some(Requests::Passed) {
         return;
     }
     for key in &request.unknown {

@@ -4,7 +4,7 @@
 use super::native::{self, Written};
 use super::request::RuntimeRequest;
 use super::{OWN_TYPES, REFERENCE_TYPES, TOP_KEYS, chain, choice, common};
-use crate::cni::{Ipam, Network, NetworkBackend, ProviderKind};
+use crate::cni::{Network, NetworkBackend, ProviderKind};
 use crate::text::quoted;
 use crate::{Fields, Problems};
 use plexus_types::{NetworkName, PluginType};
@@ -167,7 +167,8 @@ fn typed(
         let first = foreign.first();
         unsupported_key = first.map(|problem| relative(&problem.path, fields.path()));
         // No plugin but ourselves knows the IPAM "plexus".
-        let only_ours = native.is_some_and(|native| matches!(native.ipam, Some(Ipam::Plexus(_))));
+        let ipam = native.and_then(|native| native.ipam);
+        let only_ours = ipam.is_some_and(|ipam| !ipam.is_plugin());
         if !wrong.is_empty() || only_ours {
             fields.absorb(Problems(if wrong.is_empty() { foreign } else { wrong }));
             return None;

@@ -6,7 +6,7 @@ use super::object::{block_ipam, name_of};
 use super::{NetworkObject, Reference};
 use crate::ipam::address_at;
 use ipnet::IpNet;
-use plexus_api::cni::{BlockIpam, BlockSubnet, Dns, Ipam, Native, Network, NetworkBackend, Routed};
+use plexus_api::cni::{BlockIpam, BlockSubnet, Dns, Native, Network, NetworkBackend, Routed};
 use plexus_types::{Invalid, NetworkName};
 
 /// Its name in records, and that of the Network that describes it where it has blocks.
@@ -60,7 +60,7 @@ fn network(
             source_check: true,
         }
         .into(),
-        ipam: Some(Ipam::Blocks(ipam)),
+        ipam: Some(ipam.into()),
         mac: None,
         ips: Vec::new(),
         mtu,

@@ -3,10 +3,11 @@
 
 use super::error::{ResolveError, invalid};
 use super::request::NetworkRequest;
-use super::{All, Networks, PodFacts, Settings, subnets};
+use super::{All, Networks, PodFacts, Settings};
+use crate::ipam;
 use crate::plan::{is_main_default, plain_route};
 use ipnet::IpNet;
-use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, RouteConf};
+use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, Requests};
 use plexus_api::pod::{self, DEFAULT_GW};
 use plexus_types::{Family, IfName};
 use std::net::IpAddr;
@@ -116,7 +117,7 @@ fn set_gateways(network: &mut Network, gateways: &[IpAddr]) -> Result<(), Resolv
         return Ok(());
     }
     let routes = match &mut network.backend {
-        NetworkBackend::Native(native) => native.ipam.as_mut().map(routes_of),
+        NetworkBackend::Native(native) => native.ipam.as_mut().map(Ipam::routes_mut),
         NetworkBackend::Delegate(_) => return Err(ResolveError::GatewayOfPlugins),
     };
     let Some(routes) = routes else {
@@ -145,7 +146,7 @@ fn stay(first: &mut Network, family: Family, cidrs: &[IpNet]) {
     let Some(ipam) = native.ipam.as_mut().filter(|ipam| has(ipam, family)) else {
         return;
     };
-    let routes = routes_of(ipam);
+    let routes = ipam.routes_mut();
     for cidr in cidrs
         .iter()
         .filter(|cidr| Family::of(cidr.network()) == family)
@@ -158,20 +159,10 @@ fn stay(first: &mut Network, family: Family, cidrs: &[IpNet]) {
     first.source_routing = true;
 }
 
-fn routes_of(ipam: &mut Ipam) -> &mut Vec<RouteConf> {
-    match ipam {
-        Ipam::HostLocal(ipam) => &mut ipam.routes,
-        Ipam::Static(ipam) => &mut ipam.routes,
-        Ipam::Plexus(ipam) => &mut ipam.routes,
-        Ipam::Blocks(ipam) => &mut ipam.routes,
-        Ipam::Executed(ipam) => &mut ipam.routes,
-    }
-}
-
 /// Whether it gives addresses of that family, as far as anybody knows before it is asked.
 fn has(ipam: &Ipam, family: Family) -> bool {
     let of_family = |(subnet, _): &(IpNet, _)| Family::of(subnet.network()) == family;
-    matches!(ipam, Ipam::Executed(_)) || subnets(ipam).iter().any(of_family)
+    ipam.requests() == Requests::Passed || ipam::of(ipam).subnets().iter().any(of_family)
 }
 
 fn unknown(all: &All, text: &str) -> ResolveError {

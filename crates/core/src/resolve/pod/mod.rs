@@ -1,4 +1,4 @@
-//! The Kubernetes front door: what a pod's annotations ask for becomes the same list of networks
+//! Kubernetes: what a pod's annotations ask for becomes the same list of networks
 //! that an inline configuration has.
 //!
 //! Takes the pod, and what the node knows of networks ([`Objects`]); never asks anyone else. Gives
@@ -11,12 +11,12 @@
 //! nothing of networks that its pods do not use. The text of a NAD stays beside: it tells whether the NAD has
 //! changed, and is read again for pods whose `cni-args` stand in the configuration ([`ParsedNetwork`]).
 
+mod cached;
 mod cluster_default;
 mod container;
 mod default_gw;
 mod error;
 mod examine;
-mod kept;
 mod lookup;
 mod multi_nic;
 mod nad;
@@ -27,13 +27,13 @@ mod once;
 mod remedy;
 mod request;
 
+pub use cached::{
+    CONFIG_HASH, MAX_KEPT_CONFIG, is_kept, matters_in_nad, nad_size, network_size, too_large,
+};
 pub use cluster_default::{CLUSTER_DEFAULT, block_network, pod_cidr_network};
 pub use container::{HOME, container_network, is_first, runtime_name};
 pub use error::{Instead, ResolveError};
 pub use examine::{Examined, examine};
-pub use kept::{
-    CONFIG_HASH, MAX_KEPT_CONFIG, is_kept, matters_in_nad, nad_size, network_size, too_large,
-};
 pub use lookup::{Networks, by_fq_name};
 pub use multi_nic::{MultiNicError, MultiNicObject, NodeNic};
 pub use nad::{ParsedNad, nad_network};
@@ -45,9 +45,10 @@ pub use plexus_api::pod::ANNOTATIONS;
 pub use request::Named;
 
 use crate::allowed_subnets::AllowedSubnets;
+use crate::ipam;
 use ipnet::IpNet;
 use lookup::{Lookup, ResolvedNetwork};
-use plexus_api::cni::{DefaultGw, Ipam, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
+use plexus_api::cni::{DefaultGw, Network, NetworkBackend, ParsedNetwork, Routing, Runtime};
 use plexus_api::go_folds;
 use plexus_api::objects::NetworkSpec;
 use plexus_api::pod::MAX_NETWORKS;
@@ -175,9 +176,10 @@ impl Reference {
             uuid: uuid.to_owned(),
             source: String::new(),
             subnets: match &network.backend {
-                NetworkBackend::Native(native) => {
-                    native.ipam.as_ref().map_or_else(Vec::new, subnets)
-                }
+                NetworkBackend::Native(native) => native
+                    .ipam
+                    .as_ref()
+                    .map_or_else(Vec::new, |ipam| ipam::of(ipam).subnets()),
                 NetworkBackend::Delegate(_) => Vec::new(),
             },
         }
@@ -348,35 +350,5 @@ fn unheeded(runtime: &Runtime, first: &Network, warnings: &mut Vec<String>) {
     {
         let text = "the pod's bandwidth limits have no effect on the first interface: only executed plugins (`bandwidth`) limit it";
         warnings.push(text.to_owned());
-    }
-}
-
-/// The subnets of addresses as far as the configuration says them, each with its gateway.
-fn subnets(ipam: &Ipam) -> Vec<(IpNet, Option<IpAddr>)> {
-    let gateway_in = |subnet: &IpNet, gateways: &[IpAddr]| {
-        let mut gateways = gateways.iter();
-        gateways.find(|gateway| subnet.contains(*gateway)).copied()
-    };
-    match ipam {
-        Ipam::Executed(_) => Vec::new(),
-        Ipam::Blocks(ipam) => {
-            let each = ipam.subnets.iter();
-            each.map(|subnet| (subnet.cidr, subnet.gateway)).collect()
-        }
-        Ipam::Plexus(ipam) => {
-            let each = ipam.subnets.iter();
-            each.map(|subnet| (*subnet, gateway_in(subnet, &ipam.gateway)))
-                .collect()
-        }
-        Ipam::HostLocal(ipam) => {
-            let each = ipam.ranges.iter().flatten();
-            each.map(|range| (range.subnet, Some(range.gateway)))
-                .collect()
-        }
-        Ipam::Static(ipam) => {
-            let each = ipam.addresses.iter();
-            each.map(|written| (written.address.trunc(), written.gateway))
-                .collect()
-        }
     }
 }

@@ -14,7 +14,7 @@ use crate::multinic::{NicChoice, SelectError, interface_block, pool_excludes, se
 use crate::refusal::Fault;
 use ipnet::IpNet;
 use plexus_api::Problems;
-use plexus_api::cni::{Dns, Ipam, Network, NetworkBackend};
+use plexus_api::cni::{Dns, Network, NetworkBackend};
 use plexus_api::objects::{
     BlockBits, BlockNic, BlockSize, MultiNic, MultiNicNetworkSpec, NetworkSpec, OnNicDown,
     RouteSpec, Subnet,
@@ -428,7 +428,7 @@ fn block_size(blocks: &[IpNet]) -> BlockSize {
 /// Nobody is a gateway there: neighbours are on the link, or the node routes. No node claims a block.
 fn without_gateway(mut network: Network) -> Network {
     if let NetworkBackend::Native(native) = &mut network.backend
-        && let Some(Ipam::Blocks(ipam)) = &mut native.ipam
+        && let Some(ipam) = native.block_ipam_mut()
     {
         for subnet in &mut ipam.subnets {
             subnet.gateway = None;

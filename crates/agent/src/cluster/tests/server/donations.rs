@@ -86,7 +86,7 @@ impl Stage {
         self.admin.get(BLOCKS, &name)
     }
 
-    fn given(&self, cidr: &IpNet) -> Value {
+    fn donated_parts(&self, cidr: &IpNet) -> Value {
         let block = self.block(cidr).unwrap_or_default();
         block["status"]["given"].clone()
     }
@@ -138,7 +138,7 @@ fn a_node_without_a_block_is_given_a_part_of_another_s() {
     let whole = stage.blocks[giver];
     assert!(whole.contains(&part));
     let expected = json!([{"cidr": part, "node": stage.names[2]}]);
-    assert_eq!(stage.given(&whole), expected);
+    assert_eq!(stage.donated_parts(&whole), expected);
     let block = stage.block(&part).unwrap();
     assert_eq!(block["spec"]["node"], json!(stage.names[2]));
     let labels = &block["metadata"]["labels"];
@@ -184,7 +184,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
         node: stage.names[2].clone(),
     };
     stage.restart(0, |stage| {
-        assert_eq!(stage.given(&whole), Value::Null);
+        assert_eq!(stage.donated_parts(&whole), Value::Null);
     });
     // As the journal of the last agent has it.
     stage.nodes[0]
@@ -198,7 +198,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
         stage.nodes[2].cluster.blocks(&stage.uid).own == [part]
     });
     assert_eq!(
-        stage.given(&whole),
+        stage.donated_parts(&whole),
         json!([{"cidr": part, "node": stage.names[2]}])
     );
     // The journal is lost: what the API knows is in it again, and nothing is issued from it meanwhile.
@@ -214,7 +214,7 @@ fn a_giver_that_dies_before_it_says_so_says_so_later() {
     let nothing = json!({"status": {"given": null}});
     stage.admin.edit_status(BLOCKS, &name, &nothing);
     until("that it is said again", || {
-        stage.given(&whole) != Value::Null
+        stage.donated_parts(&whole) != Value::Null
     });
 }
 
@@ -232,7 +232,7 @@ fn an_asker_that_dies_takes_what_it_was_given_when_it_is_back() {
             "spec": {"network": network, "node": asker, "family": "ipv4", "addresses": 8}});
         stage.admin.create(REQUESTS, &request);
         until("that it is answered", || {
-            let mut given = stage.blocks.iter().map(|block| stage.given(block));
+            let mut given = stage.blocks.iter().map(|block| stage.donated_parts(block));
             given.any(|given| given != Value::Null)
         });
         assert!(stage.block(&part).is_none());
@@ -269,7 +269,7 @@ fn what_was_given_to_a_node_that_is_gone_is_the_giver_s_again() {
         block.is_some_and(|block| block["spec"]["node"] == giver_name)
     });
     until("that its status says so", || {
-        stage.given(&whole) == json!([{"cidr": part, "node": stage.names[giver]}])
+        stage.donated_parts(&whole) == json!([{"cidr": part, "node": stage.names[giver]}])
     });
     let own = stage.nodes[giver].cluster.blocks(&stage.uid).own;
     assert!(own.contains(&whole) && own.contains(&part), "{own:?}");
@@ -294,7 +294,7 @@ fn a_part_that_is_not_given_is_not_used() {
     if made.is_err() {
         // The giver was faster and made it again, with all that it says.
         until("that it says so again", || {
-            stage.given(&whole) != Value::Null
+            stage.donated_parts(&whole) != Value::Null
         });
         return;
     }

@@ -18,7 +18,7 @@ const LEAST_DAYS_LEFT: i64 = 183;
 const MOST_DAYS_LEFT: i64 = 367;
 
 /// Certificate and key, as PEM, of the client in a kubeconfig of ours; none if another one must be signed.
-pub(crate) fn kept(
+pub(crate) fn reusable_client(
     kubeconfig: &Path,
     authority: &Authority,
     name: &str,
@@ -62,7 +62,7 @@ mod tests {
     const GROUP: &str = "system:masters";
 
     fn directory(name: &str) -> PathBuf {
-        let own = format!("plexus-kept-{name}-{}", std::process::id());
+        let own = format!("plexus-client-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(own);
         std::fs::create_dir_all(&directory).unwrap();
         directory
@@ -87,14 +87,17 @@ mod tests {
         let file = ours.join("kubeconfig");
         let found = |config: &str| {
             std::fs::write(&file, config).unwrap();
-            kept(&file, &authority, NAME, GROUP)
+            reusable_client(&file, &authority, NAME, GROUP)
         };
         let client = authority.client(NAME, GROUP).unwrap();
         let config = text(&authority, NAME, &client);
         assert_eq!(found(&config), Some(client.clone()));
         // The same key signs after a restart, with another certificate of its own.
         let restarted = Authority::open(&ours).unwrap();
-        assert_eq!(kept(&file, &restarted, NAME, GROUP), Some(client.clone()));
+        assert_eq!(
+            reusable_client(&file, &restarted, NAME, GROUP),
+            Some(client.clone())
+        );
         let other = authority.client(NAME, GROUP).unwrap();
         let of_another = Authority::open(&theirs).unwrap();
         for (why, config) in [

@@ -9,7 +9,11 @@ pub struct Home<'h>(pub Option<&'h OsStr>);
 
 /// The file that is named; else of those that `KUBECONFIG` lists the first that is there, or the last; else
 /// `~/.kube/config`. None if there is no home either.
-pub fn place(named: Option<&Path>, variable: Option<&OsStr>, home: Home<'_>) -> Option<PathBuf> {
+pub fn kubeconfig_path(
+    named: Option<&Path>,
+    variable: Option<&OsStr>,
+    home: Home<'_>,
+) -> Option<PathBuf> {
     if let Some(named) = named {
         return Some(named.to_owned());
     }
@@ -31,7 +35,7 @@ mod tests {
     fn the_file_is_the_one_that_kubectl_would_change() {
         let home = Home(Some(OsStr::new("/home/me")));
         let of = |named: Option<&str>, variable: Option<&str>| {
-            place(named.map(Path::new), variable.map(OsStr::new), home)
+            kubeconfig_path(named.map(Path::new), variable.map(OsStr::new), home)
                 .map(|path| path.display().to_string())
         };
         assert_eq!(of(None, None).as_deref(), Some("/home/me/.kube/config"));
@@ -44,7 +48,10 @@ mod tests {
         let there = std::env::current_exe().unwrap().display().to_string();
         let list = format!("/none/a:{there}:/none/b");
         assert_eq!(of(None, Some(&list)), Some(there));
-        assert_eq!(place(None, None, Home(None)), None);
-        assert_eq!(place(None, None, Home(Some(OsStr::new("")))), None);
+        assert_eq!(kubeconfig_path(None, None, Home(None)), None);
+        assert_eq!(
+            kubeconfig_path(None, None, Home(Some(OsStr::new("")))),
+            None
+        );
     }
 }

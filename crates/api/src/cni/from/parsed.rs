@@ -85,6 +85,8 @@ fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
     if !selection.ips.is_empty() {
         match native.ipam {
             None | Some(Ipam::Static(_)) => return None,
+            // It is told by `runtimeConfig`.
+            Some(Ipam::Executed(_)) => {}
             Some(_) => native.ips.clone_from(&selection.ips),
         }
     }

@@ -31,6 +31,16 @@ const REASONS: &[Reason] = &[
         "it goes through the commands of a page of the book one after the other",
     ),
     (
+        "plexus-kubekit cli",
+        "",
+        "kubelets and agents come and go, and a node counts as away after its lease ran out",
+    ),
+    (
+        "plexus-kubekit networks",
+        "",
+        "networks go once every node has said so, and whereabouts takes seconds for an address",
+    ),
+    (
         "plexus-kubekit disturbances",
         "",
         "a cluster of its own comes up, and each scenario waits until it has settled",

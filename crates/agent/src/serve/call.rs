@@ -23,6 +23,23 @@ pub(crate) struct Call<'a> {
     conf: Result<NetConf, Error>,
 }
 
+/// Why a request is not as expected. The reader names a key that it does not know, however long that is.
+fn shortened(error: &serde_json::Error) -> String {
+    const MOST: usize = 300;
+    let why = error.to_string();
+    match why.len() {
+        0..=MOST => why,
+        _ => {
+            let start = &why[..why.floor_char_boundary(MOST)];
+            format!(
+                "{start}… at line {} column {}",
+                error.line(),
+                error.column()
+            )
+        }
+    }
+}
+
 impl<'a> Call<'a> {
     /// Reads a call. `version` and `span` are set as soon as they are known, for the answer and the log in case of error.
     ///
@@ -37,7 +54,10 @@ impl<'a> Call<'a> {
             *span = span::of_call(command, None, None);
             Error::new(
                 Code::Decode,
-                format!("the request is not the expected JSON: {error}"),
+                format!(
+                    "the request is not the expected JSON: {}",
+                    shortened(&error)
+                ),
                 "send {\"containerId\":…,\"netns\":…,\"ifname\":…,\"config\":{…}}",
             )
         })?;

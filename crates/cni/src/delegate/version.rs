@@ -1,5 +1,6 @@
 //! Which version to speak with a plugin: asked once per binary, by VERSION.
 
+use super::error::excerpt;
 use super::find::{Identity, PluginFile};
 use plexus_api::cni::Version;
 use serde::Deserialize;
@@ -42,7 +43,8 @@ impl Spoken {
             #[serde(rename = "supportedVersions")]
             supported: Vec<String>,
         }
-        let answer: Answer = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let answer: Answer =
+            serde_json::from_str(text).map_err(|error| excerpt(error.to_string().as_bytes()))?;
         let common = answer
             .supported
             .iter()
@@ -98,5 +100,7 @@ mod tests {
         ] {
             assert!(Spoken::parse(text).is_err(), "{text}");
         }
+        let long = format!(r#"{{"supportedVersions":"{}"}}"#, "x".repeat(100_000));
+        assert!(Spoken::parse(&long).unwrap_err().len() < 600);
     }
 }

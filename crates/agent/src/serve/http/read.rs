@@ -68,7 +68,9 @@ pub(crate) fn read(stream: &mut dyn Connection, limits: Limits) -> Result<Reques
     };
     let mut buffer = Vec::with_capacity(4096);
     let (mut request, length, body_at, wants_continue) = loop {
-        if let Some(head) = parse_head(&buffer)? {
+        // Whatever came in at once: what is beyond the limit is no head.
+        let most = buffer.len().min(limits.head);
+        if let Some(head) = parse_head(&buffer[..most])? {
             break head;
         }
         if buffer.len() >= limits.head {
@@ -129,8 +131,11 @@ fn parse_head(buffer: &[u8]) -> Result<Option<Head>, HttpError> {
     for header in parsed.headers.iter() {
         let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
         if header.name.eq_ignore_ascii_case("content-length") {
-            let bad = || HttpError::Malformed(format!("Content-Length {value:?} is no number"));
-            length = Some(value.parse::<usize>().map_err(|_| bad())?);
+            let read = content_length(value)?;
+            if length.replace(read).is_some_and(|earlier| earlier != read) {
+                let why = "it has two different Content-Lengths";
+                return Err(HttpError::Malformed(why.to_owned()));
+            }
         } else if header.name.eq_ignore_ascii_case("expect") {
             wants_continue = value.eq_ignore_ascii_case("100-continue");
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
@@ -146,6 +151,16 @@ fn parse_head(buffer: &[u8]) -> Result<Option<Head>, HttpError> {
         body_at,
         wants_continue,
     )))
+}
+
+/// Digits and nothing else: a number may have a sign, a length may not.
+fn content_length(text: &str) -> Result<usize, HttpError> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let length = text.parse().ok().filter(|_| digits);
+    length.ok_or_else(|| {
+        let short: String = text.chars().take(64).collect();
+        HttpError::Malformed(format!("Content-Length {short:?} is no number"))
+    })
 }
 
 struct Reader<'a> {
@@ -229,6 +244,23 @@ mod tests {
         ] {
             assert_eq!(read_bytes(bytes).unwrap_err().status(), status, "{bytes:?}");
         }
+        for (lengths, status) in [
+            ("3", None),
+            ("3\r\nContent-Length: 3", None),
+            ("+3", Some(400)),
+            ("3\r\nContent-Length: 2", Some(400)),
+        ] {
+            let text = format!("POST /x HTTP/1.1\r\nContent-Length: {lengths}\r\n\r\nabc");
+            let got = given(text.as_bytes()).err().map(|error| error.status());
+            assert_eq!(got, status, "{lengths}");
+        }
+        let complete = format!("GET /x HTTP/1.1\r\nA: {}\r\n\r\n", "a".repeat(2000));
+        assert_eq!(given(complete.as_bytes()).unwrap_err().status(), 413);
+        let digits = format!(
+            "POST /x HTTP/1.1\r\nContent-Length: {}\r\n\r\n",
+            "9".repeat(900)
+        );
+        assert!(given(digits.as_bytes()).unwrap_err().to_string().len() < 200);
         let long = [b"GET /x HTTP/1.1\r\nA: ".to_vec(), vec![b'a'; 2000]].concat();
         assert_eq!(read_bytes(&long).unwrap_err().status(), 413);
     }

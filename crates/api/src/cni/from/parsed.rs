@@ -87,7 +87,9 @@ fn with_selection(native: &Native, selection: &NetworkSelection) -> Option<Nativ
     if !selection.ips.is_empty() {
         match native.ipam.as_ref()?.requests() {
             Requests::Written => return None,
-            Requests::Chosen | Requests::Passed => native.ips.clone_from(&selection.ips),
+            // It is told by `runtimeConfig`.
+            Requests::Passed => {}
+            Requests::Chosen => native.ips.clone_from(&selection.ips),
         }
     }
     Some(native)

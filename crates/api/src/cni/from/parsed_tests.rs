@@ -52,6 +52,7 @@ fn configs() -> Vec<Value> {
         json!({"type": "sriov", "capabilities": {"deviceID": true, "ips": true}}),
         json!({"type": "macvlan", "master": "eth1", "mode": "wrong"}),
         json!({"type": "sriov", "capabilities": takes, "ipam": fixed}),
+        json!({"type": "macvlan", "master": "eth1", "capabilities": takes, "ipam": {"type": "whereabouts"}}),
     ]
 }
 
@@ -146,6 +147,15 @@ fn a_configuration_that_was_read_once_is_as_one_that_is_read_with_the_request() 
         ],
         &[],
         &["nothing", "interface", "mac", "claim"],
+        &[
+            "nothing",
+            "interface",
+            "ips",
+            "ips with prefix",
+            "mac",
+            "both",
+            "claim",
+        ],
     ];
     assert_eq!(all, expected);
 }

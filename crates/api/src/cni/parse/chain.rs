@@ -51,6 +51,19 @@ pub(crate) fn plugins(fields: &mut Fields<'_>, request: &RuntimeRequest) -> Opti
     })
 }
 
+/// The configuration of one plugin that may have been executed, without the keys in `without`: for a DEL of what
+/// does not validate as a whole. None where it is not clear which binary an ADD would have executed, or where that is ours.
+pub(super) fn remains(map: &Map<String, Value>, without: &[&str]) -> Option<Map<String, Value>> {
+    let mut fields = Fields::new(map, "");
+    let mut plugin = canonical(&mut fields);
+    let mut read = Fields::new(&plugin, "");
+    read.require("type", "write the plugin's name");
+    check_types(&mut read);
+    let is_clear = fields.is_sound() && read.is_sound();
+    plugin.retain(|key, _| !without.contains(&key.as_str()));
+    is_clear.then_some(plugin)
+}
+
 /// One plugin: the whole object, without the keys in `ours`.
 pub(super) fn single(
     fields: &mut Fields<'_>,
@@ -122,15 +135,20 @@ fn spelled(
 /// Checks what we must know of a plugin's configuration; the rest is the plugin's.
 fn check(fields: &mut Fields<'_>) {
     fields.require("type", "write the plugin's name");
-    plugin_type(fields);
     common::capabilities(fields);
+    check_types(fields);
+    fields.accept_rest();
+}
+
+/// Checks which binaries it names.
+fn check_types(fields: &mut Fields<'_>) {
+    plugin_type(fields);
     if let Some(ipam) = fields.value(IPAM).and_then(Value::as_object) {
         fields.read_object(IPAM, ipam, |ipam| {
             plugin_type(ipam);
             ipam.accept_rest();
         });
     }
-    fields.accept_rest();
 }
 
 /// Takes `type`: a name that a plugin can have, and not one of ours.

@@ -3,11 +3,11 @@
 //! valid by itself.
 
 use super::ipam::host_local::DATA_DIR;
-use super::{OWN_TYPES, TOP_KEYS, chain};
+use super::{TOP_KEYS, chain};
 use crate::Fields;
 use crate::cni::{NetConf, Outcome, Version};
 use crate::text::FromText;
-use plexus_types::{IfName, NetworkName, PluginType};
+use plexus_types::{IfName, NetworkName};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -98,22 +98,12 @@ fn network(map: &Map<String, Value>, ours: &[&str]) -> RemainsNetwork {
     remains.plugins = match map.get("plugins").and_then(Value::as_array) {
         Some(list) => {
             let maps = list.iter().filter_map(Value::as_object);
-            maps.filter_map(|item| plugin(item, &stripped)).collect()
+            maps.filter_map(|item| chain::remains(item, &stripped))
+                .collect()
         }
-        None => plugin(map, &stripped).into_iter().collect(),
+        None => chain::remains(map, &stripped).into_iter().collect(),
     };
     remains
-}
-
-/// A plugin's configuration, if its type is one that may be executed.
-fn plugin(map: &Map<String, Value>, without: &[&str]) -> Option<Map<String, Value>> {
-    let name: PluginType = typed(map, "type")?;
-    if OWN_TYPES.contains(&name.as_str()) {
-        return None;
-    }
-    let mut plugin = map.clone();
-    plugin.retain(|key, _| !without.contains(&key.as_str()));
-    Some(plugin)
 }
 
 fn prev_result(map: &Map<String, Value>, version: Option<Version>) -> Option<Outcome> {

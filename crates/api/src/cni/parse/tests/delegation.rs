@@ -338,6 +338,31 @@ fn what_del_can_use_of_a_broken_configuration() {
     }
 }
 
+/// What a DEL executes without a journal is what an ADD would have: keys are read as Go reads them.
+#[test]
+fn del_executes_what_an_add_would_however_keys_are_spelled() {
+    let remains = |plugins: &Value| {
+        let conf =
+            json!({"cniVersion": "1.0.0", "name": "n", "type": "plexus-cni", "plugins": plugins});
+        let mut networks = NetConf::parse_lenient(conf.to_string().as_bytes()).networks;
+        json!(networks.remove(0).plugins)
+    };
+    let spelled =
+        json!([{"Type": "ptp", "IPAM": {"TYPE": "whereabouts"}, "RuntimeConfig": {}, "Name": "x"}]);
+    assert_eq!(
+        remains(&spelled),
+        json!([{"type": "ptp", "ipam": {"type": "whereabouts"}}])
+    );
+    for unclear in [
+        json!([{"type": "ptp", "Type": "tuning"}]),
+        json!([{"type": "ptp", "ipam": {"type": "static"}, "IPAM": {"type": "whereabouts"}}]),
+        json!([{"type": "ptp", "ipam": {"type": "../x"}}]),
+        json!([{"type": "ptp", "ipam": {"Type": "plexus-cni"}}]),
+    ] {
+        assert_eq!(remains(&unclear), json!([]), "{unclear}");
+    }
+}
+
 /// Plugins in Go do not care for case: what decides what is executed is read as they read it.
 #[test]
 fn keys_of_plugins_are_read_as_go_reads_them() {

@@ -262,7 +262,8 @@ async fn after_a_deletion_a_watch_goes_on_without_a_list() {
             deleted("a", 13),
         ]);
     };
-    let compared = |name: &str| server.count_requests(&["configmaps", "limit=1", &format!("%3D{name}")]);
+    let compared =
+        |name: &str| server.count_requests(&["configmaps", "limit=1", &format!("%3D{name}")]);
     begin(&server, went_on, || {
         compared("c") == 1 && compared("a") == 1
     })

@@ -41,11 +41,11 @@ impl Rng {
 
     /// One of them, of which there is at least one.
     pub fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.place(all.len())]
+        &all[self.below(all.len())]
     }
 
-    /// A place below `end`, which is not zero.
-    pub fn place(&mut self, end: usize) -> usize {
+    /// A number below `end`, which is not zero.
+    pub fn below(&mut self, end: usize) -> usize {
         self.below(end as u64) as usize
     }
 }

@@ -21,8 +21,8 @@ pub struct Target {
     most: usize,
 }
 
-/// How many inputs are looked at between two looks at the memory.
-const LOOK: u64 = 256;
+/// How many inputs are tried between two checks of the memory.
+const MEMORY_CHECK_INTERVAL: u64 = 256;
 /// As many inputs are kept because they came to something new.
 const KEPT: usize = 4096;
 /// Only shorter ones are kept: long ones make all others slow.
@@ -99,7 +99,7 @@ impl Target {
                 pool.push(input);
             }
             count += 1;
-            if count % LOOK == 0
+            if count % MEMORY_CHECK_INTERVAL == 0
                 && let Some(grown) = guard.grown()
             {
                 panic!(

@@ -249,7 +249,7 @@ impl<'a> Standing<'a> {
         for block in sorted {
             let spec = &block.spec;
             let nic = spec.nic.as_ref().filter(|nic| {
-                let wanted = !is_gone(block) || revived.get(&place(spec, nic)) == Some(&slot(nic));
+                let wanted = !is_gone(block) || revived.get(&port_key(spec, nic)) == Some(&slot(nic));
                 wanted && is_in_place(target, &spec.cidr, nic)
             });
             let Some(nic) = nic else {
@@ -276,9 +276,9 @@ fn is_gone(block: &ExistingBlock) -> bool {
 }
 
 /// A host and its UID, a NIC and its subnet.
-type Place<'a> = (&'a str, &'a str, &'a str, IpNet);
+type PortKey<'a> = (&'a str, &'a str, &'a str, IpNet);
 
-fn place<'a>(spec: &'a BlockSpec, nic: &'a BlockNic) -> Place<'a> {
+fn port_key<'a>(spec: &'a BlockSpec, nic: &'a BlockNic) -> PortKey<'a> {
     (&spec.node, &spec.node_uid, &nic.interface, nic.net_address)
 }
 
@@ -288,12 +288,12 @@ fn revived<'a>(
     target: &MultiNicTarget<'_>,
     ports: &[Port<'a>],
     existing: &'a [ExistingBlock],
-) -> BTreeMap<Place<'a>, Slot> {
+) -> BTreeMap<PortKey<'a>, Slot> {
     if !existing.iter().any(is_gone) {
         return BTreeMap::new();
     }
-    let mut best: BTreeMap<Place<'a>, (bool, bool, Slot)> = BTreeMap::new();
-    let wanted: BTreeSet<Place<'a>> = ports
+    let mut best: BTreeMap<PortKey<'a>, (bool, bool, Slot)> = BTreeMap::new();
+    let wanted: BTreeSet<PortKey<'a>> = ports
         .iter()
         .map(|port| {
             let (host, nic) = (port.host, port.nic);
@@ -302,15 +302,15 @@ fn revived<'a>(
         .collect();
     for block in existing {
         let Some(nic) = &block.spec.nic else { continue };
-        let place = place(&block.spec, nic);
-        if wanted.contains(&place) && is_in_place(target, &block.spec.cidr, nic) {
+        let key = port_key(&block.spec, nic);
+        if wanted.contains(&key) && is_in_place(target, &block.spec.cidr, nic) {
             let found = (nic.retired, is_gone(block), slot(nic));
-            let best = best.entry(place).or_insert(found);
+            let best = best.entry(key).or_insert(found);
             *best = found.min(*best);
         }
     }
     let slots = best.into_iter();
-    slots.map(|(place, (.., slot))| (place, slot)).collect()
+    slots.map(|(key, (.., slot))| (key, slot)).collect()
 }
 
 fn slot(nic: &BlockNic) -> Slot {

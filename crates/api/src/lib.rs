@@ -9,6 +9,8 @@
 pub mod cni;
 mod document;
 mod fields;
+#[cfg(test)]
+mod fuzz;
 pub mod later;
 mod literal;
 #[cfg(feature = "manifest")]

@@ -7,5 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod delegate;
+#[cfg(test)]
+mod fuzz;
 pub mod queue;
 pub mod shim;

@@ -133,7 +133,7 @@ fn request(v6: bool, token: Token) -> [u8; 24] {
 }
 
 /// IPv4 comes with its header, IPv6 without.
-fn read(v6: bool, packet: &[u8]) -> Option<Heard> {
+pub(crate) fn read(v6: bool, packet: &[u8]) -> Option<Heard> {
     let skip = match v6 {
         true => 0,
         false => usize::from(packet.first()? & 0x0f) * 4,

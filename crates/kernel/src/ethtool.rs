@@ -52,7 +52,7 @@ fn family() -> Request<Raw> {
     Request::new(Raw { kind, body }, 0, "find the netlink family ethtool")
 }
 
-fn read(payload: &[u8]) -> Option<(u32, u32)> {
+pub(crate) fn read(payload: &[u8]) -> Option<(u32, u32)> {
     let attributes = payload.get(HEADER..)?;
     let header = attribute(attributes, ETHTOOL_A_LINKMODES_HEADER)?;
     let index = attribute(header, ETHTOOL_A_HEADER_DEV_INDEX).map(u32_of)?;

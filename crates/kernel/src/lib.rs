@@ -28,6 +28,8 @@ mod ethtool;
 pub mod events;
 pub mod fabric;
 mod fdb;
+#[cfg(test)]
+mod fuzz;
 mod hint;
 mod link;
 mod managed;

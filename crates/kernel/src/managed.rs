@@ -73,7 +73,7 @@ impl Managed {
     }
 
     /// Reads one of ours from an answer, if it is in the main table.
-    fn read(payload: &[u8]) -> Option<Self> {
+    pub(crate) fn read(payload: &[u8]) -> Option<Self> {
         const UNREACHABLE: u8 = 7;
         const UNICAST: u8 = 1;
         let (header, attributes) = payload.split_at_checked(12)?;

@@ -88,14 +88,14 @@ fn is_ours(alias: &str) -> bool {
     Alias::parse(alias).is_some()
 }
 
-fn read_link(payload: &[u8]) -> Option<(ObservedLink, bool)> {
+pub(crate) fn read_link(payload: &[u8]) -> Option<(ObservedLink, bool)> {
     const IFF_LOWER_UP: u32 = 0x1_0000;
     let flags = u32_of(payload.get(8..12)?);
     Some((link::read(payload)?, flags & IFF_LOWER_UP != 0))
 }
 
 /// Of an address that stays: one that nobody has checked yet, or that is made anew every day, is told to nobody.
-fn read_address(payload: &[u8]) -> Option<(u32, IpNet)> {
+pub(crate) fn read_address(payload: &[u8]) -> Option<(u32, IpNet)> {
     const IFA_FLAGS: u16 = 8;
     const UNSETTLED: u32 = libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED;
     let (header, attributes) = payload.split_at_checked(8)?;

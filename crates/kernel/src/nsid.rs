@@ -52,7 +52,7 @@ fn message(attributes: Vec<NsidAttribute>) -> NsidMessage {
 }
 
 /// None if there is no number.
-fn read(payload: &[u8]) -> Option<i32> {
+pub(crate) fn read(payload: &[u8]) -> Option<i32> {
     const HEADER: usize = 4;
     const NSID: u16 = 1;
     let number = u32_of(attribute(payload.get(HEADER..)?, NSID)?) as i32;

@@ -38,7 +38,6 @@ pub mod nic;
 mod node;
 mod pod;
 mod process;
-mod rng;
 mod stand_in;
 mod up;
 
@@ -52,8 +51,8 @@ pub use http::{Response, exchange, get, post, send};
 pub use journal::{Journal, Row};
 pub use netns::NetNs;
 pub use node::Node;
+pub use plexus_fuzz::Rng;
 pub use pod::{Call, CniOutput, Pod};
 pub use process::{Running, TIMEOUT, eventually, run, within};
-pub use rng::Rng;
 pub use stand_in::StandIn;
 pub use up::Up;

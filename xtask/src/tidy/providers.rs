@@ -91,7 +91,9 @@ fn registered(texts: &[Text]) -> Vec<Registered> {
 }
 
 fn is_looked_at(text: &Text) -> bool {
-    let is_test = |part: &str| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs");
+    let is_test = |part: &str| {
+        matches!(part, "tests" | "tests.rs" | "fuzz" | "fuzz.rs") || part.ends_with("_tests.rs")
+    };
     text.is_room_source()
         && !text.room().is_some_and(|room| OTHER_ROOMS.contains(&room))
         && !HOMES.iter().any(|home| text.path.starts_with(home))
@@ -210,6 +212,8 @@ mod tests {
             "crates/agent/src/ipam/tests.rs",
             "crates/agent/src/tests/a.rs",
             "crates/agent/src/a_tests.rs",
+            "crates/agent/src/fuzz/a.rs",
+            "crates/agent/src/serve/fuzz.rs",
             "xtask/src/a.rs",
         ] {
             assert_eq!(found(path, code), Vec::<String>::new(), "{path}");

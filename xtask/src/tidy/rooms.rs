@@ -44,15 +44,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "types",
         ],
     ),
-    ("testkit", &["cni", "kernel", "core", "api", "types"]),
+    ("fuzz", &[]),
+    (
+        "testkit",
+        &["fuzz", "cni", "kernel", "core", "api", "types"],
+    ),
     (
         "kubekit",
-        &["testkit", "cni", "kernel", "core", "client", "api", "types"],
+        &[
+            "testkit", "fuzz", "cni", "kernel", "core", "client", "api", "types",
+        ],
     ),
 ];
 
 /// Only tests may use them.
-const TESTS_ONLY: &[&str] = &["testkit", "kubekit"];
+const TESTS_ONLY: &[&str] = &["fuzz", "testkit", "kubekit"];
 
 /// Crates from outside that would bring I/O, a clock or a runtime into a room that has none.
 /// (`kube` is not among them: without its client it is types and a derive macro.)

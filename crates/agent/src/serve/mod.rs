@@ -3,6 +3,8 @@
 
 pub(crate) mod admission;
 pub(crate) mod call;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod gate;
 pub(crate) mod http;
 pub(crate) mod peer;

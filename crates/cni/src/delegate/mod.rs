@@ -17,6 +17,8 @@ mod derive;
 mod error;
 mod exec;
 mod find;
+#[cfg(test)]
+mod fuzz;
 mod root;
 mod run;
 mod slots;

@@ -69,7 +69,7 @@ fn names(dir: &OwnedFd, is_one: impl Fn(&str) -> bool) -> Result<Vec<String>, Er
 }
 
 /// `.<stamp>-<process>`
-fn is_temporary(name: &str) -> bool {
+pub(super) fn is_temporary(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let parts = name
         .strip_prefix(TEMPORARY)
@@ -154,7 +154,7 @@ pub fn set_aside(dir: &Path, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_ours(name: &str) -> bool {
+pub(super) fn is_ours(name: &str) -> bool {
     let stamped = name.len() > STAMP
         && name.bytes().take(STAMP - 1).all(|b| b.is_ascii_digit())
         && name.as_bytes().get(STAMP - 1) == Some(&b'-');

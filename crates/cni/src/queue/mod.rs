@@ -9,6 +9,8 @@
 //! which the agent does not find by itself.
 
 mod drain;
+#[cfg(test)]
+mod fuzz;
 mod put;
 
 pub use drain::{list, may_concern, read, remove, set_aside, sweep};

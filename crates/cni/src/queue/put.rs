@@ -31,8 +31,8 @@ pub fn put(socket: &Path, container: &str, ifname: &str, body: &str) -> Result<(
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_nanos();
-    let name = format!("{now:020}-{container}-{ifname}.json");
-    let temporary = format!("{TEMPORARY}{now:020}-{}", std::process::id());
+    let name = file_name(now, &container, &ifname);
+    let temporary = temporary_name(now);
     let mut written = write(&fd, &temporary, &name, body);
     if written
         .as_ref()
@@ -46,6 +46,15 @@ pub fn put(socket: &Path, container: &str, ifname: &str, body: &str) -> Result<(
         let _ = unlinkat(&fd, &temporary, AtFlags::empty());
     }
     written.map_err(|error| Error::Write(name, error))
+}
+
+/// Names sort by age.
+pub(super) fn file_name(now: u128, container: &ContainerId, ifname: &IfName) -> String {
+    format!("{now:020}-{container}-{ifname}.json")
+}
+
+pub(super) fn temporary_name(now: u128) -> String {
+    format!("{TEMPORARY}{now:020}-{}", std::process::id())
 }
 
 fn make(dir: &Path, parent: Option<&Path>) -> Result<(), Errno> {

@@ -142,16 +142,16 @@ fn receive(stream: &mut UnixStream, until: Instant) -> Result<Response, RequestE
 }
 
 /// Status line and headers, as far as they matter.
-struct Head {
-    status: u16,
-    length: Option<usize>,
+pub(super) struct Head {
+    pub(super) status: u16,
+    pub(super) length: Option<usize>,
     /// Where the body begins.
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl Head {
     /// None while the head is incomplete.
-    fn find(bytes: &[u8]) -> Result<Option<Self>, RequestError> {
+    pub(super) fn find(bytes: &[u8]) -> Result<Option<Self>, RequestError> {
         let Some(at) = bytes
             .windows(4)
             .take(MAX_HEAD)

@@ -10,6 +10,8 @@
 //! answer. VERSION it answers itself. A DEL that finds no agent goes to the [queue](crate::queue).
 
 mod call;
+#[cfg(test)]
+mod fuzz;
 pub mod http;
 mod input;
 mod locate;

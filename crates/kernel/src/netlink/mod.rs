@@ -6,6 +6,8 @@
 mod answer;
 mod attributes;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod socket;
 
 pub(crate) use attributes::{attributes, ip, text, u16_of, u32_of};

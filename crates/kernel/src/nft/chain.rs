@@ -209,7 +209,7 @@ pub(crate) struct ListedRule {
 }
 
 impl ListedRule {
-    fn read(payload: &[u8]) -> Option<Self> {
+    pub(super) fn read(payload: &[u8]) -> Option<Self> {
         let mut rule = Self::default();
         for (kind, value) in attributes(payload.get(4..)?) {
             match kind {

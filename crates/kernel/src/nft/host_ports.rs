@@ -275,3 +275,14 @@ fn conflict(one: &HostPort, other: &HostPort) -> bool {
         && same_place
         && one.to != other.to
 }
+
+/// How many ports and pods are read from an answer, in all maps and sets.
+#[cfg(test)]
+pub(super) fn read_elements(payload: &[u8]) -> usize {
+    use super::set;
+    let one = |map: Map| {
+        let ports = set::elements(payload, |key, data| map.port(key, data)).count();
+        ports + set::elements(payload, |key, _| map.pod(key)).count()
+    };
+    MAPS.into_iter().map(one).sum()
+}

@@ -97,7 +97,7 @@ pub(super) const EXCEPTIONS_AT_MOST: usize = 32;
 const FORMAT: u8 = 1;
 
 /// Network and source, if it is a masquerade of ours.
-fn owner(rule: &ListedRule) -> Option<(String, IpNet)> {
+pub(super) fn owner(rule: &ListedRule) -> Option<(String, IpNet)> {
     let (mut network, mut source) = (None, None);
     let mut rest = &rule.userdata[..];
     while let [kind, length, more @ ..] = rest {

@@ -14,6 +14,8 @@
 
 pub(crate) mod chain;
 pub(crate) mod encode;
+#[cfg(test)]
+pub(crate) mod fuzz;
 pub mod guard;
 pub mod host_ports;
 mod masquerade;

@@ -100,13 +100,21 @@ fn list_once<T>(
         || (0, Vec::new()),
         |(messages, found), payload| {
             *messages += 1;
-            let elements = payload.get(4..).and_then(|p| attribute(p, ELEMENTS));
-            for (_, element) in attributes(elements.unwrap_or_default()) {
-                let data = value(element, DATA).unwrap_or_default();
-                found.extend(value(element, KEY).and_then(|key| read(key, data)));
-            }
+            found.extend(elements(payload, &read));
         },
     )
+}
+
+/// What `read` makes of each element in an answer, of its key and data.
+pub(super) fn elements<T>(
+    payload: &[u8],
+    read: impl Fn(&[u8], &[u8]) -> Option<T>,
+) -> impl Iterator<Item = T> {
+    let elements = payload.get(4..).and_then(|p| attribute(p, ELEMENTS));
+    attributes(elements.unwrap_or_default()).filter_map(move |(_, element)| {
+        let data = value(element, DATA).unwrap_or_default();
+        value(element, KEY).and_then(|key| read(key, data))
+    })
 }
 
 fn listing(name: &str) -> String {

@@ -25,14 +25,14 @@ const HEADER: usize = 12;
 
 /// A route of ours, by what makes it another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct OwnRoute {
+pub(crate) struct OwnRoute {
     pub(super) table: u32,
     pub(super) dst: IpNet,
 }
 
 /// A rule of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct OwnRule {
+pub(crate) struct OwnRule {
     pub(super) table: u32,
     pub(super) from: IpNet,
 }
@@ -82,7 +82,7 @@ pub(super) fn list_routes(family: Family) -> Request<Raw> {
 }
 
 /// Reads a route in one of our tables, with its next hop's id.
-pub(super) fn read_route(payload: &[u8]) -> Option<(OwnRoute, u32)> {
+pub(crate) fn read_route(payload: &[u8]) -> Option<(OwnRoute, u32)> {
     let (header, attributes) = payload.split_at_checked(HEADER)?;
     let find = |kind| attribute(attributes, kind);
     let table = find(libc::RTA_TABLE).map_or(u32::from(header[4]), u32_of);
@@ -118,7 +118,7 @@ pub(super) fn list_rules(family: Family) -> Request<Raw> {
 }
 
 /// Reads a rule of ours that leads to one of our tables.
-pub(super) fn read_rule(payload: &[u8]) -> Option<OwnRule> {
+pub(crate) fn read_rule(payload: &[u8]) -> Option<OwnRule> {
     let (header, attributes) = payload.split_at_checked(HEADER)?;
     let find = |kind| attribute(attributes, kind);
     let table = find(FRA_TABLE).map_or(u32::from(header[4]), u32_of);

@@ -9,7 +9,7 @@
 //! it. A route that leads elsewhere now is replaced in one step.
 
 mod arp;
-mod message;
+pub(crate) mod message;
 
 pub use arp::answer_for_own_addresses;
 

@@ -13,7 +13,7 @@ mod firewall;
 pub(crate) mod pin;
 mod remotes;
 mod uplink;
-mod vxlan;
+pub(crate) mod vxlan;
 
 pub use error::RouterError;
 pub use remotes::set_remotes;

@@ -15,10 +15,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// A VXLAN device, as the kernel has it.
-pub(super) struct VxlanLink {
+pub(crate) struct VxlanLink {
     pub(super) link: ObservedLink,
-    vni: Option<u32>,
-    local: Option<IpAddr>,
+    pub(crate) vni: Option<u32>,
+    pub(crate) local: Option<IpAddr>,
 }
 
 /// The device, if there is one.
@@ -128,7 +128,7 @@ fn info(data: Vec<InfoVxlan>) -> LinkAttribute {
     link::kind(InfoKind::Vxlan, Some(InfoData::Vxlan(data)))
 }
 
-fn read(payload: &[u8]) -> Option<VxlanLink> {
+pub(crate) fn read(payload: &[u8]) -> Option<VxlanLink> {
     const IFLA_VXLAN_ID: u16 = 1;
     const IFLA_VXLAN_LOCAL: u16 = 4;
     const IFLA_VXLAN_LOCAL6: u16 = 17;

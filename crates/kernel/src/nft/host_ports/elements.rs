@@ -72,18 +72,20 @@ impl Map {
 
     /// Its pods; none of a map.
     pub(super) fn pods(self, socket: &mut Socket) -> Result<Vec<IpAddr>, NetlinkError> {
-        set::list(socket, &self.name(), |key, _| {
-            let (pod, itself) = key.split_at_checked(self.address_length())?;
-            let is_pair = itself.len() == pod.len() && !self.is_map();
-            ip(pod).filter(|_| is_pair)
-        })
+        set::list(socket, &self.name(), |key, _| self.pod(key))
+    }
+
+    pub(super) fn pod(self, key: &[u8]) -> Option<IpAddr> {
+        let (pod, itself) = key.split_at_checked(self.address_length())?;
+        let is_pair = itself.len() == pod.len() && !self.is_map();
+        ip(pod).filter(|_| is_pair)
     }
 
     fn address_length(self) -> usize {
         usize::from(self.0.bits()) / 8
     }
 
-    fn port(self, key: &[u8], data: &[u8]) -> Option<HostPort> {
+    pub(super) fn port(self, key: &[u8], data: &[u8]) -> Option<HostPort> {
         let length = self.address_length();
         let (host_ip, key) = match self.1 {
             Kind::Exact => (Some(ip(key.get(..length)?)?), key.get(length..)?),

@@ -38,4 +38,14 @@ impl Rng {
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64() % end
     }
+
+    /// One of them, of which there is at least one.
+    pub fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.place(all.len())]
+    }
+
+    /// A place below `end`, which is not zero.
+    pub fn place(&mut self, end: usize) -> usize {
+        self.below(end as u64) as usize
+    }
 }

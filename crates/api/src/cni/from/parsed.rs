@@ -7,7 +7,7 @@
 
 use super::{object, read_config, untaken};
 use crate::cni::parse::ipam::fixed;
-use crate::cni::{Error, Ipam, Native, Network, NetworkBackend, ObjectFacts};
+use crate::cni::{Chain, Error, Ipam, Native, Network, NetworkBackend, ObjectFacts};
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
 use plexus_types::NetworkName;
@@ -48,7 +48,8 @@ impl ParsedNetwork {
         let backend = match backend {
             NetworkBackend::Native(native) => NetworkBackend::Native(asked(native, selection)?),
             NetworkBackend::Delegate(chain)
-                if !selection.ips.is_empty() && chain.plugins.iter().any(fixed::is_asked_of) =>
+                if !selection.ips.is_empty()
+                    && (chain.plugins.iter().any(fixed::is_asked_of) || lacks_ipam(chain)) =>
             {
                 return None;
             }
@@ -91,6 +92,15 @@ fn asked(native: &Native, selection: &NetworkSelection) -> Option<Native> {
         }
     }
     Some(native)
+}
+
+/// Whether it is executed for a key of a reference plugin that has no IPAM: whoever asks for addresses of it is refused.
+fn lacks_ipam(chain: &Chain) -> bool {
+    let has_ipam = |plugin: &Map<String, Value>| {
+        let ipam = plugin.get("ipam");
+        ipam.is_some_and(|ipam| ipam.get("type").is_some())
+    };
+    chain.unsupported_key.is_some() && !chain.plugins.iter().all(has_ipam)
 }
 
 #[cfg(test)]

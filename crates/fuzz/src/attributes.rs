@@ -38,7 +38,7 @@ pub(crate) fn change(input: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
             // Its value is shorter or longer than its kind has it.
             let value = &input[at.start + 4..at.end];
             let longer = [value, &[0xff; 8]].concat();
-            let kept = rng.below(longer.len() + 1);
+            let kept = rng.position(longer.len() + 1);
             let mut own = input[at.start..at.start + 4].to_vec();
             own.extend(&longer[..kept]);
             let length = own.len() as u16;

@@ -9,7 +9,7 @@ pub(crate) fn change(mut input: Vec<u8>, material: &Material<'_>, rng: &mut Rng)
     if input.is_empty() {
         return material.word(rng).into_bytes();
     }
-    let at = rng.below(input.len());
+    let at = rng.position(input.len());
     match rng.below(13) {
         0 => input[at] ^= 1 << rng.below(8),
         1 => input[at] = rng.below(256) as u8,
@@ -61,11 +61,11 @@ fn some(input: &[u8], rng: &mut Rng) -> Range<usize> {
     if input.is_empty() {
         return 0..0;
     }
-    let from = rng.below(input.len());
+    let from = rng.position(input.len());
     let rest = input.len() - from;
     let length = match rng.below(4) {
-        0 => rng.below(rest) + 1,
-        _ => rng.below(rest.min(16)) + 1,
+        0 => rng.position(rest) + 1,
+        _ => rng.position(rest.min(16)) + 1,
     };
     from..from + length
 }

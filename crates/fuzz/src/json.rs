@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Changes a place of it; none if it is no JSON.
 pub(crate) fn change(input: &[u8], material: &Material<'_>, rng: &mut Rng) -> Option<Vec<u8>> {
     let mut value: Value = serde_json::from_slice(input).ok()?;
-    let at = rng.below(count(&value));
+    let at = rng.position(count(&value));
     let node = nth(&mut value, &mut { at })?;
     change_node(node, material, rng);
     let text = value.to_string();
@@ -74,12 +74,12 @@ fn change_list(list: &mut Vec<Value>, material: &Material<'_>, rng: &mut Rng) {
         list.push(any(material, rng));
         return;
     }
-    let at = rng.below(list.len());
+    let at = rng.position(list.len());
     match rng.below(4) {
         0 => drop(list.remove(at)),
         1 => list.insert(at, list[at].clone()),
         2 => {
-            let other = rng.below(list.len());
+            let other = rng.position(list.len());
             list.swap(at, other);
         }
         _ => {
@@ -91,7 +91,7 @@ fn change_list(list: &mut Vec<Value>, material: &Material<'_>, rng: &mut Rng) {
 }
 
 fn change_text(text: &mut String, material: &Material<'_>, rng: &mut Rng) {
-    let at = text.floor_char_boundary(rng.below(text.len() + 1));
+    let at = text.floor_char_boundary(rng.position(text.len() + 1));
     match rng.below(8) {
         0 => text.insert_str(at, &material.word(rng)),
         1 => text.truncate(at),
@@ -103,7 +103,7 @@ fn change_text(text: &mut String, material: &Material<'_>, rng: &mut Rng) {
         _ => {
             let mut bytes = std::mem::take(text).into_bytes();
             if !bytes.is_empty() {
-                let at = rng.below(bytes.len());
+                let at = rng.position(bytes.len());
                 bytes[at] = bytes[at].wrapping_add(1);
             }
             *text = String::from_utf8_lossy(&bytes).into_owned();
@@ -144,7 +144,7 @@ fn times(length: usize, bits: u64, material: &Material<'_>, rng: &mut Rng) -> us
 /// A part of another input.
 fn part(material: &Material<'_>, rng: &mut Rng) -> Option<Value> {
     let mut other: Value = serde_json::from_slice(material.any(rng)).ok()?;
-    let at = rng.below(count(&other));
+    let at = rng.position(count(&other));
     nth(&mut other, &mut { at }).map(Value::take)
 }
 
@@ -185,7 +185,7 @@ fn spelt_otherwise(text: &str, material: &Material<'_>, rng: &mut Rng) -> String
         4 => format!("\u{feff}{text}"),
         _ => {
             let quotes = ["'", "\u{201c}", "\\\""];
-            text.replace('"', quotes[rng.below(quotes.len())])
+            text.replace('"', quotes[rng.position(quotes.len())])
         }
     }
 }

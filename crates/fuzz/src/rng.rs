@@ -41,11 +41,11 @@ impl Rng {
 
     /// One of them, of which there is at least one.
     pub fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
+        &all[self.position(all.len())]
     }
 
-    /// A number below `end`, which is not zero.
-    pub fn below(&mut self, end: usize) -> usize {
+    /// A position below `end`, which is not zero.
+    pub fn position(&mut self, end: usize) -> usize {
         self.below(end as u64) as usize
     }
 }

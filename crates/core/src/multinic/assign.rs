@@ -249,7 +249,8 @@ impl<'a> Standing<'a> {
         for block in sorted {
             let spec = &block.spec;
             let nic = spec.nic.as_ref().filter(|nic| {
-                let wanted = !is_gone(block) || revived.get(&port_key(spec, nic)) == Some(&slot(nic));
+                let wanted =
+                    !is_gone(block) || revived.get(&port_key(spec, nic)) == Some(&slot(nic));
                 wanted && is_in_place(target, &spec.cidr, nic)
             });
             let Some(nic) = nic else {

@@ -7,7 +7,7 @@
 
 use super::{object, read_config, untaken};
 use crate::cni::parse::ipam::fixed;
-use crate::cni::{Error, Native, Network, NetworkBackend, ObjectFacts, Requests};
+use crate::cni::{Chain, Error, Native, Network, NetworkBackend, ObjectFacts, Requests};
 use crate::objects::NetworkSpec;
 use crate::pod::NetworkSelection;
 use plexus_types::NetworkName;
@@ -50,7 +50,8 @@ impl ParsedNetwork {
                 NetworkBackend::Native(with_selection(native, selection)?)
             }
             NetworkBackend::Delegate(chain)
-                if !selection.ips.is_empty() && chain.plugins.iter().any(fixed::is_asked_of) =>
+                if !selection.ips.is_empty()
+                    && (chain.plugins.iter().any(fixed::is_asked_of) || lacks_ipam(chain)) =>
             {
                 return None;
             }
@@ -93,6 +94,15 @@ fn with_selection(native: &Native, selection: &NetworkSelection) -> Option<Nativ
         }
     }
     Some(native)
+}
+
+/// Whether it is executed for a key of a reference plugin that has no IPAM: whoever asks for addresses of it is refused.
+fn lacks_ipam(chain: &Chain) -> bool {
+    let has_ipam = |plugin: &Map<String, Value>| {
+        let ipam = plugin.get("ipam");
+        ipam.is_some_and(|ipam| ipam.get("type").is_some())
+    };
+    chain.unsupported_key.is_some() && !chain.plugins.iter().all(has_ipam)
 }
 
 #[cfg(test)]

@@ -10,6 +10,16 @@ const REASONS: &[Reason] = &[
         "an agent dies at each place, and starts again each time",
     ),
     (
+        "plexus-testkit up_podman",
+        "",
+        "each process is killed while containers come and go",
+    ),
+    (
+        "plexus lab",
+        "routes::",
+        "networks are refused one after the other, and each time nodes must not have got a route",
+    ),
+    (
         "plexus scenarios",
         "",
         "things go wrong many times on three nodes, and each time it waits until all is well again",

@@ -43,6 +43,10 @@ pub struct Wire {
     pub mac: Mac,
     /// The addresses of the other end.
     pub addresses: Vec<IpNet>,
+    /// The MTU of both ends when they are made; none: the kernel's.
+    pub mtu: Option<u32>,
+    /// Whether the other end is brought up; otherwise it stays as it is, and a new one is down.
+    pub up: bool,
 }
 
 /// Makes the hub: loopback up, with addresses; bridges up, with theirs.
@@ -59,8 +63,11 @@ pub fn make_hub(hub: &Netns, loopback: &[IpNet], bridges: &[Bridge]) -> Result<(
     socket.batch(Effect::none(), &requests)?;
     let named = bridges
         .iter()
-        .map(|bridge| (bridge.name.as_str(), bridge.addresses.as_slice()));
-    configure(&mut socket, [("lo", loopback)].into_iter().chain(named))
+        .map(|bridge| (bridge.name.as_str(), bridge.addresses.as_slice(), true));
+    configure(
+        &mut socket,
+        [("lo", loopback, true)].into_iter().chain(named),
+    )
 }
 
 /// Joins a namespace to the hub by wires, gives the inner ends their addresses and, through the first
@@ -90,8 +97,8 @@ pub fn plug(
     outer.batch(Effect::none(), &requests)?;
     let named = wires
         .iter()
-        .map(|wire| (wire.inner.as_str(), wire.addresses.as_slice()));
-    configure(&mut inner, [("lo", &[][..])].into_iter().chain(named))?;
+        .map(|wire| (wire.inner.as_str(), wire.addresses.as_slice(), wire.up));
+    configure(&mut inner, [("lo", &[][..], true)].into_iter().chain(named))?;
     match wires.first() {
         Some(first) => add_default_routes(&mut inner, &first.inner, gateways),
         None => Ok(()),
@@ -134,10 +141,10 @@ pub fn unplug(hub: &Netns, outer: &[String]) -> Result<(), NetlinkError> {
     }
 }
 
-/// Links up, and the addresses that they lack.
+/// Links up if they are to be, and the addresses that they lack.
 fn configure<'a>(
     socket: &mut Socket,
-    wanted: impl Iterator<Item = (&'a str, &'a [IpNet])>,
+    wanted: impl Iterator<Item = (&'a str, &'a [IpNet], bool)>,
 ) -> Result<(), NetlinkError> {
     let what = What {
         addresses: true,
@@ -145,11 +152,11 @@ fn configure<'a>(
     };
     let seen = observe(socket, what)?;
     let mut requests = Vec::new();
-    for (name, addresses) in wanted {
+    for (name, addresses, up) in wanted {
         let Some(found) = seen.links.iter().find(|link| link.name == name) else {
             continue;
         };
-        if !found.up {
+        if up && !found.up {
             requests.push(link::set_up(name, found.index));
         }
         let has = |net: &IpNet| {
@@ -197,12 +204,16 @@ fn default_route(name: &str, index: u32, gateway: IpAddr) -> Request {
 }
 
 fn create_wire(wire: &Wire, bridge: Option<u32>, node: &Netns) -> Request {
-    let inner = link::veth(vec![
+    let mtu = wire.mtu.map(LinkAttribute::Mtu);
+    let mut peer = vec![
         link::name(&wire.inner),
         link::address(wire.mac),
         LinkAttribute::NetNsFd(node.as_fd().as_raw_fd()),
-    ]);
-    let mut outer = vec![link::name(&wire.outer), inner];
+    ];
+    peer.extend(mtu.clone());
+    let mut outer = vec![link::name(&wire.outer)];
+    outer.extend(mtu);
+    outer.push(link::veth(peer));
     outer.extend(bridge.map(LinkAttribute::Controller));
     let what = format!("create wire {}", wire.outer);
     link::make(link::message_up(outer), what)

@@ -6,6 +6,7 @@ use crate::files;
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::name::NodeName;
+use crate::nic::Nic;
 use crate::part::Part;
 use crate::process::{self, Process};
 use crate::report::Report;
@@ -29,6 +30,7 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
     let node = spec.next_node()?;
     let before = spec.clone();
     spec.nodes.insert(node);
+    spec.check()?;
     spec.generation += 1;
     make_room(layout, Some(&before), &spec)?;
     // Its wires before its agent.
@@ -36,7 +38,7 @@ pub fn add_node(layout: &Layout, tell: &mut dyn FnMut(Step)) -> Result<NodeName,
     spec.write(layout)?;
     tell(Step::Underlay {
         nodes: spec.nodes.len(),
-        nics: spec.nics,
+        wires: spec.wires(),
     });
     up::ensure_keeper(layout, &spec)?;
     drop(lock);
@@ -69,12 +71,12 @@ pub fn remove_node(
         Ok(gone)
     })?;
     tell(Removal::SwitchedOff);
-    discard(layout, node, spec.nics)
+    discard(layout, node, &spec.all_nics())
 }
 
 /// Removes what a node has on this machine: processes, wires, namespace, and last its directory, which says
 /// that all this is ours.
-fn discard(layout: &Layout, node: NodeName, nics: u8) -> Result<(), LabError> {
+fn discard(layout: &Layout, node: NodeName, nics: &[Nic]) -> Result<(), LabError> {
     let name = [layout.name().node(node)];
     process::end_all(|| Ok(Process::in_namespaces(&name)), &mut BTreeSet::new())?;
     underlay::unplug(layout.name(), node, nics)?;
@@ -108,9 +110,10 @@ pub(crate) fn make_room(
             )));
         }
     }
+    let nics = spec.all_nics();
     for node in new {
         if layout.node(node).exists() {
-            discard(layout, node, spec.nics)?;
+            discard(layout, node, &nics)?;
         }
     }
     Ok(())
@@ -168,7 +171,7 @@ pub fn partition(layout: &Layout, node: NodeName, cut: bool) -> Result<(), LabEr
     let _lock = Lock::take(layout)?;
     let spec = of(layout)?;
     spec.has(layout, node)?;
-    underlay::partition(layout.name(), node, spec.nics, cut)
+    underlay::partition(layout.name(), node, &spec.all_nics(), cut)
 }
 
 /// The lab as it is recorded.

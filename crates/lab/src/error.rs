@@ -65,6 +65,14 @@ pub enum LabError {
     /// What is asked for does not fit.
     #[error("{0}")]
     Refused(String),
+    /// A file of nodes and NICs.
+    #[error("{file} cannot be used: {}\n  {}", count(problems.len(), "problem"), problems.join("\n  "))]
+    Topology {
+        /// The file.
+        file: String,
+        /// What is wrong with it, by line and field.
+        problems: Vec<String>,
+    },
     /// A file or directory.
     #[error("cannot {what} {}", path.display())]
     File {
@@ -188,6 +196,11 @@ fn others(has: &[String]) -> String {
         [] => String::new(),
         has => format!(" ({})", has.join(", ")),
     }
+}
+
+fn count(number: usize, what: &str) -> String {
+    let more = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{more}")
 }
 
 fn reason_suffix(last: &str) -> String {

@@ -160,7 +160,7 @@ fn agent<'w>(
     spec: &Spec,
     node: NodeName,
 ) -> &'w mut CommandLine {
-    let addresses = address::of_node(node, 0).map(|net| net.addr());
+    let addresses = address::of_node(node).map(|net| net.addr());
     words
         .flag("node", &node.to_string())
         .path("socket", &layout.agent_socket(node))
@@ -175,7 +175,7 @@ fn agent<'w>(
         .flag("node-ip", &list(&addresses))
         .flag("query-address", AGENT_QUERIES)
         // A node's NICs are ends of veths here.
-        .flag("nics", "eth*")
+        .flag("nics", &spec.nic_names(node))
         .flag("config", "/dev/null");
     allowed_subnets(words, spec);
     if let Some(delegates) = &spec.programs.delegates {

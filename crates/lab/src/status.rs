@@ -9,7 +9,6 @@ use crate::process::Process;
 use crate::report::{PartReport, Report};
 use crate::{address, sandbox, underlay};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -107,12 +106,12 @@ pub fn status(layout: &Layout) -> Result<Status, LabError> {
         // Nobody has looked since.
         report = unseen(layout, spec.nodes.iter().copied());
     }
-    let joined = underlay::joined(layout.name(), spec.nodes.iter().copied(), spec.nics);
-    let joined: BTreeMap<NodeName, bool> = joined.unwrap_or_default().into_iter().collect();
+    let joined = underlay::joined(layout.name(), spec.nodes.iter().copied(), &spec.all_nics());
+    let joined = joined.unwrap_or_default();
     let nodes = spec.nodes.iter().map(|node| NodeStatus {
         name: *node,
         netns: layout.name().node(*node),
-        addresses: address::of_node(*node, 0).map(|net| net.addr()).into(),
+        addresses: address::of_node(*node).map(|net| net.addr()).into(),
         agent: report.nodes.get(node).cloned().unwrap_or_default(),
         joined: joined.get(node).copied().unwrap_or_default(),
     });

@@ -5,10 +5,12 @@ use crate::address;
 use crate::error::LabError;
 use crate::layout::Layout;
 use crate::name::{LabName, NodeName};
+use crate::nic::Nic;
 use plexus_core::plan::Setting;
 use plexus_kernel::wires::{self, Bridge, Wire};
 use plexus_kernel::{Netns, named, sysctl};
 use plexus_types::Mac;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
@@ -16,12 +18,12 @@ use std::sync::Mutex;
 const CONCURRENT_NAMESPACES: usize = 4;
 
 /// The fabric's namespace with its bridges.
-pub(crate) fn make_fabric(name: &LabName, nics: u8) -> Result<(), LabError> {
+pub(crate) fn make_fabric(name: &LabName, nics: &[Nic]) -> Result<(), LabError> {
     let namespace = name.fabric();
     named::ensure(&namespace)?;
     let hub = open(&namespace)?;
     hub.enter(allow_ipv6)??;
-    let bridges: Vec<Bridge> = (0..=nics)
+    let bridges: Vec<Bridge> = (0..nics.len())
         .map(|nic| Bridge {
             name: bridge(nic),
             mac: Mac::derived(&["lab-bridge", name.as_str(), &bridge(nic)]),
@@ -37,7 +39,7 @@ pub(crate) fn make_fabric(name: &LabName, nics: u8) -> Result<(), LabError> {
 }
 
 /// The namespaces of nodes with their wires, several at a time.
-pub(crate) fn plug_all(name: &LabName, nodes: &[NodeName], nics: u8) -> Result<(), LabError> {
+pub(crate) fn plug_all(name: &LabName, nodes: &[NodeName], nics: &[Nic]) -> Result<(), LabError> {
     let left = Mutex::new(nodes.iter());
     let next = || left.lock().ok().and_then(|mut left| left.next().copied());
     let work = || -> Result<(), LabError> {
@@ -62,19 +64,22 @@ pub(crate) fn plug_all(name: &LabName, nodes: &[NodeName], nics: u8) -> Result<(
 }
 
 /// A node's namespace with its wires.
-pub(crate) fn plug(name: &LabName, node: NodeName, nics: u8) -> Result<(), LabError> {
+pub(crate) fn plug(name: &LabName, node: NodeName, nics: &[Nic]) -> Result<(), LabError> {
     let namespace = name.node(node);
     named::ensure(&namespace)?;
     let inside = open(&namespace)?;
     inside.enter(allow_ipv6)??;
     let gateways: Vec<IpAddr> = address::of_fabric().iter().map(|net| net.addr()).collect();
-    let wires: Vec<Wire> = (0..=nics).map(|nic| wire(name, node, nic)).collect();
+    let wires = nics.iter().enumerate();
+    let wires: Vec<Wire> = wires
+        .filter_map(|(number, nic)| wire(name, node, number, nic))
+        .collect();
     wires::plug(&open(&name.fabric())?, &inside, &wires, &gateways)
         .map_err(LabError::wires(format!("plug node {node} in")))
 }
 
 /// Removes a node's wires at once, and its namespace's name; what is gone already is fine.
-pub(crate) fn unplug(name: &LabName, node: NodeName, nics: u8) -> Result<(), LabError> {
+pub(crate) fn unplug(name: &LabName, node: NodeName, nics: &[Nic]) -> Result<(), LabError> {
     match open(&name.fabric()) {
         Ok(hub) => wires::unplug(&hub, &outer_ends(node, nics))
             .map_err(LabError::wires(format!("unplug node {node}")))?,
@@ -89,7 +94,7 @@ pub(crate) fn unplug(name: &LabName, node: NodeName, nics: u8) -> Result<(), Lab
 pub(crate) fn partition(
     name: &LabName,
     node: NodeName,
-    nics: u8,
+    nics: &[Nic],
     cut: bool,
 ) -> Result<(), LabError> {
     let verb = if cut { "cut" } else { "join" };
@@ -101,21 +106,22 @@ pub(crate) fn partition(
 pub(crate) fn joined(
     name: &LabName,
     nodes: impl Iterator<Item = NodeName>,
-    nics: u8,
-) -> Result<Vec<(NodeName, bool)>, LabError> {
+    nics: &[Nic],
+) -> Result<BTreeMap<NodeName, bool>, LabError> {
     let hub = open(&name.fabric())?;
-    let nodes: Vec<NodeName> = nodes.collect();
-    let ends: Vec<String> = nodes
-        .iter()
-        .flat_map(|node| outer_ends(*node, nics))
+    let ends: Vec<(NodeName, String)> = nodes
+        .flat_map(|node| {
+            let ends = outer_ends(node, nics).into_iter();
+            ends.map(move |end| (node, end))
+        })
         .collect();
-    let up = wires::carriers(&hub, &ends).map_err(LabError::wires("look at the wires"))?;
-    let each = up.chunks(usize::from(nics) + 1);
-    Ok(nodes
-        .into_iter()
-        .zip(each)
-        .map(|(node, up)| (node, up.iter().all(|up| *up)))
-        .collect())
+    let names: Vec<String> = ends.iter().map(|(_, end)| end.clone()).collect();
+    let up = wires::carriers(&hub, &names).map_err(LabError::wires("look at the wires"))?;
+    let mut joined = BTreeMap::new();
+    for ((node, _), up) in ends.into_iter().zip(up) {
+        *joined.entry(node).or_insert(true) &= up;
+    }
+    Ok(joined)
 }
 
 /// The lab's namespaces that exist.
@@ -141,25 +147,31 @@ fn allow_ipv6() -> Result<(), LabError> {
     Ok(())
 }
 
-fn wire(name: &LabName, node: NodeName, nic: u8) -> Wire {
-    let inner = format!("eth{nic}");
-    Wire {
-        bridge: bridge(nic),
-        outer: outer_end(node, nic),
+fn wire(name: &LabName, node: NodeName, number: usize, nic: &Nic) -> Option<Wire> {
+    let nic = nic.of(node)?;
+    let inner = nic.name.to_string();
+    Some(Wire {
+        bridge: bridge(number),
+        outer: outer_end(node, number),
         mac: Mac::derived(&["lab-nic", name.as_str(), &node.to_string(), &inner]),
         inner,
-        addresses: address::of_node(node, nic).into(),
-    }
+        addresses: nic.addresses,
+        mtu: nic.mtu,
+        up: nic.up,
+    })
 }
 
-fn outer_ends(node: NodeName, nics: u8) -> Vec<String> {
-    (0..=nics).map(|nic| outer_end(node, nic)).collect()
+/// Of the wires that the node has.
+fn outer_ends(node: NodeName, nics: &[Nic]) -> Vec<String> {
+    let all = nics.iter().enumerate();
+    let own = all.filter(|(_, nic)| nic.is_of(node));
+    own.map(|(number, _)| outer_end(node, number)).collect()
 }
 
-fn outer_end(node: NodeName, nic: u8) -> String {
-    format!("{node}e{nic}")
+fn outer_end(node: NodeName, wire: usize) -> String {
+    format!("{node}e{wire}")
 }
 
-fn bridge(nic: u8) -> String {
-    format!("br{nic}")
+fn bridge(wire: usize) -> String {
+    format!("br{wire}")
 }

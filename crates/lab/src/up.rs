@@ -29,8 +29,8 @@ pub enum Step {
     Underlay {
         /// How many nodes.
         nodes: usize,
-        /// NICs of each besides `eth0`.
-        nics: u8,
+        /// How many NICs these have, with `eth0`.
+        wires: usize,
     },
     /// A process does its work.
     Ready(String),
@@ -56,8 +56,9 @@ pub fn up(
     files::make_dir(&layout.dir().join("log"))?;
     spec.write(layout)?;
     make(layout, &spec)?;
+    let nics = spec.all_nics();
     for node in &spec.nodes {
-        underlay::partition(layout.name(), *node, spec.nics, false)?;
+        underlay::partition(layout.name(), *node, &nics, false)?;
         files::remove(&layout.held(Part::Agent(*node)))?;
     }
     for part in [Part::Server, Part::Controller] {
@@ -65,7 +66,7 @@ pub fn up(
     }
     tell(Step::Underlay {
         nodes: spec.nodes.len(),
-        nics: spec.nics,
+        wires: spec.wires(),
     });
     ensure_keeper(layout, &spec)?;
     // Others may change the lab while we wait; what we wait for is what we asked for.
@@ -76,7 +77,8 @@ pub fn up(
 
 /// Namespaces, wires and directories of a lab, under its lock.
 pub(crate) fn make(layout: &Layout, spec: &Spec) -> Result<(), LabError> {
-    underlay::make_fabric(layout.name(), spec.nics)?;
+    let nics = spec.all_nics();
+    underlay::make_fabric(layout.name(), &nics)?;
     let nodes: Vec<NodeName> = spec.nodes.iter().copied().collect();
     for node in &nodes {
         for dir in [
@@ -89,7 +91,7 @@ pub(crate) fn make(layout: &Layout, spec: &Spec) -> Result<(), LabError> {
             files::make_dir(&dir)?;
         }
     }
-    underlay::plug_all(layout.name(), &nodes, spec.nics)
+    underlay::plug_all(layout.name(), &nodes, &nics)
 }
 
 /// Starts the keeper unless it runs. It has a lock of its own, so that a second one ends at once.

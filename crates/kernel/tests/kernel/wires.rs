@@ -52,6 +52,8 @@ fn wire(node: &str, bridge: &str, inner: &str, addresses: &[&str]) -> Wire {
         inner: inner.to_owned(),
         mac: Mac::derived(&["wires", node, inner]),
         addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
+        mtu: None,
+        up: true,
     }
 }
 

@@ -113,7 +113,7 @@ fn has_ready(node: &Node, ready: bool) -> bool {
 }
 
 fn status(node: NodeName, ready: bool) -> Value {
-    let addresses = address::of_node(node, 0).map(|net| net.addr());
+    let addresses = address::of_node(node).map(|net| net.addr());
     let (status, reason, message) = if ready {
         ("True", "NodeReady", "the agent serves pods")
     } else {

@@ -174,7 +174,7 @@ impl Work {
     }
 
     async fn set_up(&mut self, pod: &Pod) -> Result<(), String> {
-        let host = address::of_node(self.node, 0).map(|net| net.addr());
+        let host = address::of_node(self.node).map(|net| net.addr());
         if on_host(pod) {
             return self.report_running(pod, "", &host, &host).await;
         }

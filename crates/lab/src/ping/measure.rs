@@ -239,6 +239,8 @@ mod tests {
                 inner: "eth0".to_owned(),
                 mac: Mac::derived(&["unit", address]),
                 addresses: vec![address.parse().unwrap()],
+                mtu: None,
+                up: true,
             };
             wires::plug(&open(0), &open(index), &[wire], &[]).unwrap();
         }

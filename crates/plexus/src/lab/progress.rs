@@ -32,9 +32,8 @@ impl Progress {
     /// Something comes.
     pub(super) fn print_step(&mut self, step: &Step) {
         match step {
-            Step::Underlay { nodes, nics } => {
+            Step::Underlay { nodes, wires } => {
                 self.nodes = *nodes;
-                let wires = nodes * (usize::from(*nics) + 1);
                 self.line(&format!("{nodes} nodes joined by {wires} wires"));
             }
             Step::Ready(name) if name.ends_with("-agent") => {

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
 use plexus_kernel::Signals;
-use plexus_lab::{Layout, Programs, UpOptions};
+use plexus_lab::{Layout, Programs, Topology, UpOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,6 +18,10 @@ const DELEGATES: &str = "/opt/cni/bin";
 /// The flags of `plexus lab up`.
 #[derive(Debug, Args)]
 pub(super) struct Flags {
+    /// The nodes and their NICs, with the subnets of these, from a YAML file; `-` is standard input. Instead of --nodes
+    /// and --nics.
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["nodes", "nics"])]
+    file: Option<PathBuf>,
     /// How many nodes; a lab that has fewer gets more, default 3. At most 200.
     #[arg(long, value_parser = value::number::<1, 200>)]
     nodes: Option<u16>,
@@ -53,9 +57,14 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
     let options = UpOptions {
         nodes: flags.nodes.map(small),
         nics: flags.nics.map(small),
+        topology: flags.file.as_deref().map(topology).transpose()?,
         subnets: flags.subnets,
         allowed_subnets: flags.allowed_subnets.map(|ranges| ranges.0),
         node_grace: flags.node_grace,
+    };
+    let wanted = match &options.topology {
+        Some(topology) => Some(topology.node_count()),
+        None => flags.nodes.map(usize::from),
     };
     let mut progress = Progress::new(start);
     let spec = plexus_lab::up(lab, &options, programs, &mut |step| {
@@ -68,7 +77,7 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
         Some(said) => format!("{said}\n"),
         None => format!("  export KUBECONFIG={}\n", lab.kubeconfig().display()),
     };
-    let more = match flags.nodes.map(usize::from) {
+    let more = match wanted {
         Some(wanted) if wanted < spec.nodes.len() => {
             "; it has had more nodes before: `plexus lab remove-node` takes one away"
         }
@@ -78,15 +87,31 @@ pub(super) fn run(lab: &Layout, flags: Flags) -> anyhow::Result<()> {
         true => String::new(),
         false => format!("  export PLEXUS_LAB={}\n", lab.name()),
     };
+    let nics = match spec.further_nics() {
+        (least, most) if least == most => most.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    };
     show::print(&format!(
-        "lab {} is up: {} nodes with eth0 and {} further NICs ({:.1} s){more}\n\
+        "lab {} is up: {} nodes with eth0 and {nics} further NICs ({:.1} s){more}\n\
          {said}\n{which}  plexus lab run web --node n1\n  plexus lab exec web -- ip addr\n  \
          plexus lab status\n  plexus lab down\n",
         lab.name(),
         spec.nodes.len(),
-        spec.nics,
         start.elapsed().as_secs_f64(),
     ))
+}
+
+/// What the file says.
+fn topology(path: &Path) -> anyhow::Result<Topology> {
+    let (name, text) = match path == Path::new("-") {
+        true => {
+            let text = std::io::read_to_string(std::io::stdin());
+            ("standard input".to_owned(), text)
+        }
+        false => (path.display().to_string(), std::fs::read_to_string(path)),
+    };
+    let text = text.with_context(|| format!("cannot read {name}: is it there, and a text?"))?;
+    Ok(Topology::parse(&name, &text)?)
 }
 
 /// Whether it is the lab that is meant if none is named.

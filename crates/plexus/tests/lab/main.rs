@@ -18,3 +18,4 @@ mod nodes;
 mod pods;
 mod readme;
 mod routes;
+mod topology;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 const BLOCKS: &str = "/apis/plexus.dev/v1alpha1/blocks";
-const NICS: &str = "/apis/net.cogadvisor.io/v1/hostinterfaces";
+pub(crate) const NICS: &str = "/apis/net.cogadvisor.io/v1/hostinterfaces";
 const NETWORKS: &str = "/apis/net.cogadvisor.io/v1/multinicnetworks";
 
-fn ask(lab: &Lab, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn ask(lab: &Lab, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = match body {
         Value::Null => String::new(),
         body => body.to_string(),
@@ -29,7 +29,7 @@ fn ask(lab: &Lab, method: &str, path: &str, body: &Value) -> (u16, Value) {
 }
 
 /// Runs `ip` in a node's namespace.
-fn ip(lab: &Lab, node: &str, words: &str) -> String {
+pub(crate) fn ip(lab: &Lab, node: &str, words: &str) -> String {
     let namespace = format!("px-{}-{node}", lab.name());
     let all: Vec<&str> = ["-n", &namespace]
         .into_iter()
@@ -39,7 +39,7 @@ fn ip(lab: &Lab, node: &str, words: &str) -> String {
 }
 
 /// What a node says of a NIC.
-fn nic(lab: &Lab, node: &str, name: &str) -> Value {
+pub(crate) fn nic(lab: &Lab, node: &str, name: &str) -> Value {
     let (_, object) = ask(lab, "GET", &format!("{NICS}/{node}"), &Value::Null);
     let all = object["spec"]["interfaces"]
         .as_array()
@@ -50,7 +50,7 @@ fn nic(lab: &Lab, node: &str, name: &str) -> Value {
 }
 
 /// A node's routes through next hops, as `ip` shows them, without what is ours alone to know.
-fn routes(lab: &Lab, node: &str) -> Vec<String> {
+pub(crate) fn routes(lab: &Lab, node: &str) -> Vec<String> {
     let shown = ip(lab, node, "route show table all proto 80");
     let lines = shown.lines().filter(|line| line.contains("nhid"));
     let mut lines: Vec<String> = lines

@@ -12,7 +12,7 @@ mod common;
 
 use common::{Files, TIMEOUT, eventually, plexus, text};
 use plexus_testkit::{
-    Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version, within,
+    Agent, FAKE, Node, PLEXUS, SHIM, Up, bin, examples, examples_of_another_version, get, within,
 };
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -66,6 +66,32 @@ fn its_own_parts_come_by_the_socket() {
     assert_eq!(connected, ["0A"], "the port of the API, and nobody there");
     assert!(up.interrupt().success(), "Ctrl-C is no failure");
     assert!(!Up::api_socket(&node).exists());
+}
+
+/// What an agent does at the API's side is known as its threads' work is.
+#[test]
+fn what_the_agent_does_at_the_api_is_counted() {
+    let node = Node::new();
+    let up = Up::start(&node);
+    let spec = json!({"subnets": {"a": {"cidr": "10.61.0.0/24"}}});
+    up.network("default/blue", &spec, "blue");
+    let health = get(&node.socket(), "/healthz").unwrap();
+    assert_eq!((health.status, health.body.as_str()), (200, "ok\n"));
+    let metrics = get(&node.socket(), "/metrics").unwrap().body;
+    let tasks = [
+        "cache",
+        "blocks",
+        "donations",
+        "resync",
+        "records",
+        "events",
+    ];
+    for task in tasks.into_iter().chain(["watches", "queue"]) {
+        let line = format!("plexus_task_stuck{{task=\"{task}\"}} 0");
+        assert!(metrics.contains(&line), "{line}: {metrics}");
+    }
+    let taken = "plexus_task_runs_total{task=\"watches\",reason=\"event\",outcome=\"success\"}";
+    assert!(metrics.contains(taken), "{metrics}");
 }
 
 /// `up` failed early on a machine on which nobody ever made the directories of runtimes.

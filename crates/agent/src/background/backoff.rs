@@ -10,6 +10,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Backoff<K> {
     waits: BTreeMap<K, Wait>,
+    shortest: Duration,
     longest: Duration,
 }
 
@@ -26,8 +27,14 @@ impl<K: Ord + Clone> Backoff<K> {
 
     /// The same, with another longest wait.
     pub(crate) fn up_to(longest: Duration) -> Self {
+        Self::between(FIRST, longest)
+    }
+
+    /// The same, with another first wait, too.
+    pub(crate) fn between(shortest: Duration, longest: Duration) -> Self {
         Self {
             waits: BTreeMap::new(),
+            shortest,
             longest,
         }
     }
@@ -44,7 +51,7 @@ impl<K: Ord + Clone> Backoff<K> {
 
     /// It failed, or it is to be left alone for a moment: until when.
     pub(crate) fn put_off(&mut self, key: &K, now: Instant) -> Instant {
-        let next = self.waits.get(key).map_or(FIRST, |wait| wait.next);
+        let next = self.waits.get(key).map_or(self.shortest, |wait| wait.next);
         let wait = Wait {
             until: now + next.min(self.longest),
             next: (next * 2).min(self.longest),

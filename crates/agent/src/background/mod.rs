@@ -1,7 +1,10 @@
 //! What happens without anyone asking. Owns what each task watches and when it wants to run again; how a task is run is
-//! in [`task`], which ones there are in [`tasks`], what they do in the files of their subjects.
+//! in [`task`], or in [`async_task`] for those of the API's side, what is known of it in [`progress`], which ones there
+//! are in [`tasks`], what they do in the files of their subjects.
 
+pub(crate) mod async_task;
 pub(crate) mod backoff;
+pub(crate) mod progress;
 pub(crate) mod task;
 mod tasks;
 

@@ -1,6 +1,6 @@
 //! The loop of all background work, written once. Owns when a task runs (at start, when somebody wakes it, when
-//! something it watches changes, when it is due, after a failure), how long it may take, and what is known of it:
-//! counts for `/metrics`, and whether it is stuck, for `/healthz`.
+//! something it watches changes, when it is due, after a failure), and tells [`Progress`] of it: so `/metrics` has its
+//! counts, and `/healthz` says whether it is stuck. What is async has its loop in [`async_task`](super::async_task).
 //!
 //! ```text
 //!   run ──► Ok(next) ──► wait for: wake, event, due time ──┐
@@ -11,94 +11,30 @@
 //! started again, and a task that is missing would not be noticed.
 
 use crate::background::backoff::Backoff;
+use crate::background::progress::{EndsProcess, Progress};
+pub(crate) use crate::background::progress::{Next, Reason};
 use plexus_kernel::events::{self, Source, Wake};
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After how long a step counts as stuck, unless the task says otherwise.
-const STUCK_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a failed task waits at most, unless it says otherwise.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 /// Between attempts to wait, if the kernel does not let us.
 const WAIT_FAILED_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When a task wants to run again; when it is woken in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    After(Duration),
-    /// Never: it has done its work.
-    Done,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reason {
-    Start,
-    Woken,
-    /// Something that it watches has changed.
-    Event,
-    Due,
-    Retry,
-}
-
-impl Reason {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Woken => "woken",
-            Self::Event => "event",
-            Self::Due => "due",
-            Self::Retry => "retry",
-        }
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Task {
-    name: &'static str,
-    stuck_timeout: Duration,
+    progress: Progress,
     longest_retry: Duration,
     delay: Duration,
     pause: Duration,
     wake: Wake,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    running: Option<Running>,
-    runs: BTreeMap<(Reason, bool), u64>,
-    last_duration: Duration,
-    /// What was said last about a failure that is not over.
-    error: Option<String>,
-}
-
-#[derive(Debug)]
-struct Running {
-    since: Instant,
-    step: Option<String>,
-}
-
-/// What `/metrics` shows of a task.
-#[derive(Debug)]
-pub(crate) struct Counts {
-    pub(crate) name: &'static str,
-    pub(crate) runs: Vec<(Reason, bool, u64)>,
-    pub(crate) last_duration: Duration,
-    pub(crate) stuck: bool,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stuck {
-    pub(crate) name: &'static str,
-    pub(crate) step: Option<String>,
-    pub(crate) elapsed: Duration,
-    pub(crate) timeout: Duration,
 }
 
 pub(crate) struct Run<'a> {
-    task: &'a Task,
+    task: &'a Progress,
     reason: Reason,
 }
 
@@ -115,28 +51,31 @@ impl Run<'_> {
 
     /// It goes on: its time begins anew. What it does now is said if it gets stuck.
     pub(crate) fn step(&self, what: impl Into<String>) {
-        self.task.state().running = Some(Running {
-            since: Instant::now(),
-            step: Some(what.into()),
-        });
+        self.task.step(what);
+    }
+}
+
+impl Deref for Task {
+    type Target = Progress;
+
+    fn deref(&self) -> &Progress {
+        &self.progress
     }
 }
 
 impl Task {
     pub(crate) fn new(name: &'static str) -> io::Result<Self> {
         Ok(Self {
-            name,
-            stuck_timeout: STUCK_TIMEOUT,
+            progress: Progress::new(name),
             longest_retry: LONGEST_RETRY,
             delay: Duration::ZERO,
             pause: Duration::ZERO,
             wake: Wake::new()?,
-            state: Mutex::default(),
         })
     }
 
     pub(crate) fn stuck_after(mut self, timeout: Duration) -> Self {
-        self.stuck_timeout = timeout;
+        self.progress = self.progress.stuck_after(timeout);
         self
     }
 
@@ -169,9 +108,9 @@ impl Task {
         mut work: impl FnMut(&Run<'_>) -> Result<Next, String> + Send + 'static,
     ) -> io::Result<()> {
         let task = Arc::clone(self);
-        let thread = std::thread::Builder::new().name(self.name.to_owned());
+        let thread = std::thread::Builder::new().name(self.progress.name.to_owned());
         let repeat = move || {
-            let _guard = EndsProcess(task.name);
+            let _guard = EndsProcess::new(task.progress.name);
             task.repeat(&sources, &mut work);
         };
         thread.spawn(repeat).map(drop)
@@ -185,32 +124,6 @@ impl Task {
         self.run(Reason::Start, |_| work())
     }
 
-    pub(crate) fn stuck(&self) -> Option<Stuck> {
-        let state = self.state();
-        let running = state.running.as_ref()?;
-        let elapsed = running.since.elapsed();
-        (elapsed >= self.stuck_timeout).then(|| Stuck {
-            name: self.name,
-            step: running.step.clone(),
-            elapsed,
-            timeout: self.stuck_timeout,
-        })
-    }
-
-    pub(crate) fn counts(&self) -> Counts {
-        let stuck = self.stuck().is_some();
-        let state = self.state();
-        let runs = state.runs.iter();
-        Counts {
-            name: self.name,
-            runs: runs
-                .map(|((reason, success), count)| (*reason, *success, *count))
-                .collect(),
-            last_duration: state.last_duration,
-            stuck,
-        }
-    }
-
     fn repeat(
         &self,
         sources: &[Box<dyn Source>],
@@ -222,14 +135,8 @@ impl Task {
         let mut reason = Reason::Start;
         loop {
             let ran = self.run(reason, &mut *work);
-            let now = Instant::now();
-            let (due, then) = match ran {
-                Ok(Next::Done) => return,
-                Ok(Next::After(time)) => {
-                    backoff.keep_only(|()| false);
-                    (now.checked_add(time), Reason::Due)
-                }
-                Err(_) => (Some(backoff.put_off(&(), now)), Reason::Retry),
+            let Some((due, then)) = Next::due(&ran, &mut backoff, Instant::now()) else {
+                return;
             };
             std::thread::sleep(self.pause);
             reason = wait(&all, due).unwrap_or(then);
@@ -246,32 +153,11 @@ impl Task {
         reason: Reason,
         work: impl FnOnce(&Run<'_>) -> Result<T, String>,
     ) -> Result<T, String> {
-        let begun = Instant::now();
-        self.state().running = Some(Running {
-            since: begun,
-            step: None,
-        });
-        let done = work(&Run { task: self, reason });
-        let mut state = self.state();
-        state.running = None;
-        state.last_duration = begun.elapsed();
-        *state.runs.entry((reason, done.is_ok())).or_default() += 1;
-        let task = self.name;
-        match done.as_ref().err() {
-            Some(error) if state.error.as_ref() != Some(error) => {
-                tracing::error!(task, error, "background work failed, will be tried again");
-                state.error = Some(error.clone());
-            }
-            None if state.error.take().is_some() => {
-                tracing::info!(task, "background work succeeds again");
-            }
-            _ => {}
-        }
+        let begun = self.progress.begin();
+        let task = &self.progress;
+        let done = work(&Run { task, reason });
+        task.end(begun, reason, done.as_ref().err());
         done
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -292,23 +178,6 @@ fn wait(sources: &[&dyn Source], due: Option<Instant>) -> Option<Reason> {
                 return None;
             }
         }
-    }
-}
-
-/// Ends the process if whoever holds it panics: nobody else would notice that it is missing. Has its name.
-pub(crate) struct EndsProcess(pub(crate) &'static str);
-
-impl Drop for EndsProcess {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
-        let task = self.0;
-        tracing::error!(
-            task,
-            "background work has ended unexpectedly: the process ends, so that it is started again"
-        );
-        std::process::abort();
     }
 }
 

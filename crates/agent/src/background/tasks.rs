@@ -1,6 +1,7 @@
 //! The tasks of an agent: their names, how long they may take, and how soon they are tried again.
 
-use super::task::{Counts, Stuck, Task};
+use super::progress::Progress;
+use super::task::Task;
 use crate::options::Options;
 use std::io;
 use std::sync::Arc;
@@ -85,16 +86,7 @@ impl Tasks {
         })
     }
 
-    pub(crate) fn stuck(&self) -> Vec<Stuck> {
-        let all = self.all().into_iter();
-        all.filter_map(|task| task.stuck()).collect()
-    }
-
-    pub(crate) fn counts(&self) -> Vec<Counts> {
-        self.all().into_iter().map(|task| task.counts()).collect()
-    }
-
-    fn all(&self) -> [&Arc<Task>; 11] {
+    pub(crate) fn all(&self) -> [&Progress; 11] {
         [
             &self.restore,
             &self.conflists,

@@ -13,7 +13,7 @@ mod answer;
 mod receive;
 mod reconcile;
 
-pub(super) use reconcile::run;
+pub(super) use reconcile::{CHECK_INTERVAL, RETRY_INTERVAL, Reconcile};
 #[cfg(test)]
 pub(super) use {
     answer::{DonateOutcome, answer, donate},

@@ -4,6 +4,8 @@
 use super::api::{self, MANAGER, code, error_text};
 use super::report::Subject;
 use super::shared::Shared;
+use crate::background::async_task::{Woken, Work};
+use crate::background::progress::{Next, Reason};
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
@@ -102,26 +104,44 @@ struct Sent {
     at: Instant,
 }
 
-/// Writes what is pushed. Never ends.
-pub(super) async fn write(shared: Arc<Shared>) {
-    let mut sent: BTreeMap<Key, Sent> = BTreeMap::new();
-    let mut allowance = Allowance::new();
-    let mut number = 0_u64;
-    loop {
+/// Writes what is pushed.
+pub(super) struct WriteEvents {
+    shared: Arc<Shared>,
+    sent: BTreeMap<Key, Sent>,
+    allowance: Allowance,
+    number: u64,
+}
+
+impl WriteEvents {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            sent: BTreeMap::new(),
+            allowance: Allowance::new(),
+            number: 0,
+        }
+    }
+}
+
+impl Work for WriteEvents {
+    async fn woken(&self) -> Woken {
+        Woken::by(&self.shared.events.came).await
+    }
+
+    async fn pass(&mut self, _: Reason) -> Result<Next, String> {
+        let shared = &self.shared;
         let Some((key, times)) = shared.events.take() else {
-            shared.events.came.notified().await;
-            continue;
+            return Ok(Next::WOKEN);
         };
-        allowance.wait().await;
-        sent.retain(|_, one| one.at.elapsed() < SAME);
-        number += 1;
-        let before = sent.remove(&key);
-        match one(&shared, &key, times, before, number).await {
-            Ok(written) => {
-                sent.insert(key, written);
-            }
+        self.allowance.wait().await;
+        self.sent.retain(|_, one| one.at.elapsed() < SAME);
+        self.number += 1;
+        let before = self.sent.remove(&key);
+        match one(shared, &key, times, before, self.number).await {
+            Ok(written) => drop(self.sent.insert(key, written)),
             // An Event is news: one that cannot be told now is not told later.
             Err(error) => {
+                shared.tasks.events.failed();
                 tracing::debug!(
                     reason = key.1,
                     text = key.2,
@@ -130,6 +150,7 @@ pub(super) async fn write(shared: Arc<Shared>) {
                 );
             }
         }
+        Ok(Next::After(Duration::ZERO))
     }
 }
 

@@ -31,6 +31,7 @@ mod resync;
 mod shared;
 mod start;
 mod state;
+mod tasks;
 mod watch;
 mod wire;
 mod write;
@@ -46,6 +47,7 @@ pub(crate) use report::{
     PodMeta, PodName, Published, RecordOutcome, Subject,
 };
 
+use crate::background::progress::Progress;
 use claim::Claims;
 use ipnet::IpNet;
 use plexus_api::cni::Error;
@@ -82,6 +84,11 @@ impl Cluster {
             side,
             claims: Claims::default(),
         })
+    }
+
+    /// What is known of its background work.
+    pub(crate) fn progress(&self) -> [&Progress; 7] {
+        self.shared.tasks.all()
     }
 
     /// Whether networks can be resolved: everything was listed, or, with the API away, is known

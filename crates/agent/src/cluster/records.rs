@@ -37,7 +37,7 @@ pub(super) struct Job {
 #[derive(Default)]
 pub(super) struct Writer {
     queue: Mutex<Queue>,
-    came: Notify,
+    pub(super) came: Notify,
 }
 
 #[derive(Default)]
@@ -159,22 +159,6 @@ impl Writer {
         self.came.notify_one();
     }
 
-    /// Jobs that are due, at most so many; waits for some.
-    pub(super) async fn next(&self, most: usize) -> Vec<Job> {
-        loop {
-            let (jobs, next) = self.due(most, Instant::now());
-            if !jobs.is_empty() {
-                return jobs;
-            }
-            let came = self.came.notified();
-            match next {
-                // Either way the queue is looked at again.
-                Some(at) => drop(tokio::time::timeout_at(at, came).await),
-                None => came.await,
-            }
-        }
-    }
-
     /// A job failed: later again, unless something newer came.
     pub(super) fn again(&self, job: Job) {
         let shift = job.tries.min(10);
@@ -185,7 +169,8 @@ impl Writer {
         entry.or_insert((job.what, job.tries.saturating_add(1), due));
     }
 
-    fn due(&self, most: usize, now: Instant) -> (Vec<Job>, Option<Instant>) {
+    /// Jobs that are due, at most so many, and when others are.
+    pub(super) fn due(&self, most: usize, now: Instant) -> (Vec<Job>, Option<Instant>) {
         let mut queue = self.queue();
         let quiet_at = queue.quiet_at;
         let due_at = |job: &(What, u32, Option<Instant>)| match (job.1, job.2) {

@@ -10,6 +10,8 @@ use super::kinds::Blocks;
 use super::shared::Shared;
 use super::watch;
 use super::wire::BlockWire;
+use crate::background::async_task::{Woken, Work};
+use crate::background::progress::{Next, Reason};
 use plexus_api::objects::BlockSpec;
 use serde_json::json;
 use std::sync::Arc;
@@ -19,25 +21,45 @@ use std::time::{Duration, Instant};
 /// What was claimed so recently is in use, though no address may be journaled yet.
 pub(super) const YOUNG: Duration = Duration::from_secs(60);
 /// How often something that failed is tried again, and how often usage is written.
-const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Keeps our blocks in the API, and says how full they are. Never ends.
-pub(super) async fn run(shared: Arc<Shared>) {
-    let mut again = true;
-    let mut written: Option<Instant> = None;
-    loop {
-        let looked = tokio::time::timeout(RETRY_INTERVAL, shared.blocks.look.notified()).await;
-        if looked.is_ok() || again {
-            again = !restore(&shared).await;
+/// Keeps our blocks in the API, and says how full they are.
+pub(super) struct Restore {
+    shared: Arc<Shared>,
+    /// Something was left to do.
+    again: bool,
+    written: Option<Instant>,
+}
+
+impl Restore {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            again: true,
+            written: None,
         }
-        let rested = written.is_none_or(|at| at.elapsed() >= RETRY_INTERVAL);
+    }
+}
+
+impl Work for Restore {
+    async fn woken(&self) -> Woken {
+        Woken::by(&self.shared.blocks.look).await
+    }
+
+    async fn pass(&mut self, reason: Reason) -> Result<Next, String> {
+        let shared = &self.shared;
+        if reason == Reason::Woken || self.again {
+            self.again = !restore(shared).await;
+        }
+        let rested = self.written.is_none_or(|at| at.elapsed() >= RETRY_INTERVAL);
         let rested = rested || shared.blocks.urgent.swap(false, SeqCst);
         if rested && shared.blocks.used.swap(false, SeqCst) {
-            written = Some(Instant::now());
-            if !write_usage(&shared).await {
+            self.written = Some(Instant::now());
+            if !write_usage(shared).await {
                 shared.blocks.touched();
             }
         }
+        Ok(Next::After(RETRY_INTERVAL))
     }
 }
 
@@ -56,6 +78,7 @@ pub(super) async fn restore(shared: &Shared) -> bool {
     let own = shared.blocks.known().own.clone();
     let mut done = true;
     for (name, spec) in own {
+        shared.tasks.blocks.step(format!("restoring block {name}"));
         let there = shared.state().blocks.get(&name);
         let result = match there {
             Some(block) if block.spec.node != spec.node => {
@@ -83,6 +106,7 @@ pub(super) async fn restore(shared: &Shared) -> bool {
                     error = error_text(&error),
                     "cannot restore a block"
                 );
+                shared.tasks.blocks.failed();
                 done = false;
             }
         }
@@ -224,6 +248,8 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
         if is_said && !block.is_new_on_nic() {
             continue;
         }
+        let step = format!("saying how full block {name} is");
+        shared.tasks.blocks.step(step);
         let status = json!({"allocated": used.allocated, "closed": closed});
         let patch = json!({"metadata": {"uid": block.uid}, "status": status});
         match within(api::merge_status(&blocks, &name, patch)).await {
@@ -236,6 +262,7 @@ pub(super) async fn write_usage(shared: &Shared) -> bool {
                     error = error_text(&error),
                     "cannot say how full a block is"
                 );
+                shared.tasks.blocks.failed();
                 done = false;
             }
         }

@@ -8,6 +8,8 @@ use super::report::{Attached, Journaled};
 use super::shared::Shared;
 use super::state::{State, key};
 use super::write::is_as_it_should;
+use crate::background::async_task::{Woken, Work};
+use crate::background::progress::{Next, Reason};
 use plexus_api::objects::PodAttachmentsStatus;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,25 +17,32 @@ use std::time::Duration;
 
 /// Several reasons that come together are one.
 const SETTLE: Duration = Duration::from_millis(200);
-const CHECK_INTERVAL: Duration = Duration::from_secs(600);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(600);
 /// How long a record may be there without its pod: whoever removes the pod's attachments releases it meanwhile.
 const ORPHAN_DELAY: Duration = Duration::from_secs(3);
 
-/// Never ends.
-pub(super) async fn run(shared: Arc<Shared>) {
-    loop {
+pub(super) struct Resync(pub(super) Arc<Shared>);
+
+impl Work for Resync {
+    async fn woken(&self) -> Woken {
+        let Self(shared) = self;
         tokio::select! {
-            () = shared.resync.notified() => tokio::time::sleep(SETTLE).await,
-            () = shared.orphans.notified() => {
-                tokio::time::sleep(ORPHAN_DELAY).await;
-                // Containers that are no pods are known to the journal alone.
-                if shared.options.containers || !has_orphans(&shared.state()) {
-                    continue;
-                }
-            }
-            () = tokio::time::sleep(CHECK_INTERVAL) => {}
+            woken = Woken::by(&shared.resync) => woken.delayed(SETTLE),
+            () = shared.orphans.notified() => Woken {
+                reason: Reason::Event,
+                delay: ORPHAN_DELAY,
+            },
         }
-        compare(&shared);
+    }
+
+    async fn pass(&mut self, reason: Reason) -> Result<Next, String> {
+        let Self(shared) = self;
+        // Containers that are no pods are known to the journal alone.
+        let has_orphans = || !shared.options.containers && has_orphans(&shared.state());
+        if reason != Reason::Event || has_orphans() {
+            compare(shared)?;
+        }
+        Ok(Next::After(CHECK_INTERVAL))
     }
 }
 
@@ -46,18 +55,18 @@ fn has_orphans(state: &State) -> bool {
     records.any(|record| !alive.contains(record.uid.as_str()))
 }
 
-fn compare(shared: &Shared) {
+fn compare(shared: &Shared) -> Result<(), String> {
     let live = {
         let state = shared.state();
         state.records.live && state.pods.live
     };
     if !live {
-        return;
+        return Ok(());
     }
     shared.records.before_journal();
     let Some(journaled) = shared.hooks.pods() else {
         shared.records.journal(Vec::new(), |_| false);
-        return;
+        return Err("records cannot be compared with the journal: it cannot be read".to_owned());
     };
     // Records are judged after the journal was read: whatever it has was attached before.
     let release = match journaled.is_partial {
@@ -72,6 +81,7 @@ fn compare(shared: &Shared) {
         shared.records.release(&namespace, &uid, container);
     }
     shared.blocks.touched();
+    Ok(())
 }
 
 /// Whether a pod's record or annotation is not what the journal says.

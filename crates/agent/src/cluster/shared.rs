@@ -10,7 +10,10 @@ use super::multi_nic::{MultiNics, Successors};
 use super::records::Writer;
 use super::report::{Change, ClusterOptions, Hooks};
 use super::state::State;
+use super::tasks::Tasks;
 use super::watch;
+use crate::background::async_task::{Woken, Work};
+use crate::background::progress::{Next, Reason};
 use kube::Client;
 use plexus_core::ipam::NodeBlocks;
 use std::collections::BTreeSet;
@@ -25,7 +28,7 @@ const UNREACHED_TIMEOUT: Duration = Duration::from_secs(3);
 /// And how long if it answers, but not everything.
 const INCOMPLETE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often that is looked at, and how soon a change is in the cache.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
+pub(super) const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct Shared {
     pub(super) options: ClusterOptions,
@@ -44,6 +47,7 @@ pub(super) struct Shared {
     pub(super) resync: Notify,
     /// A record may be of a pod that is gone.
     pub(super) orphans: Notify,
+    pub(super) tasks: Tasks,
     state: RwLock<State>,
     synced: Mutex<bool>,
     now_synced: Condvar,
@@ -63,6 +67,7 @@ impl Shared {
             nics_up: RwLock::default(),
             resync: Notify::new(),
             orphans: Notify::new(),
+            tasks: Tasks::new(),
             state: RwLock::default(),
             synced: Mutex::new(false),
             now_synced: Condvar::new(),
@@ -132,32 +137,6 @@ impl Shared {
         self.notify(&[Change::Networks, Change::Fabric]);
     }
 
-    /// Believes the disk if the API stays away at the start, and writes what changed to it.
-    pub(super) async fn run_disk_cache(self: Arc<Self>) {
-        let start = Instant::now();
-        let complete = self.disk.is_complete();
-        loop {
-            if self.is_synced() {
-                self.disk.changed.notified().await;
-            }
-            // What changes together is written together.
-            tokio::time::sleep(FLUSH_INTERVAL).await;
-            self.disk.flush();
-            let timeout = match self.state().is_reached() {
-                true => INCOMPLETE_TIMEOUT,
-                false => UNREACHED_TIMEOUT,
-            };
-            // A Node that registers late completes what was listed without a further list.
-            self.check_synced();
-            if complete && !self.is_synced() && start.elapsed() >= timeout {
-                self.set_synced(
-                    "the API server is away: serving from what it said before the restart",
-                );
-                self.notify(&[Change::Networks, Change::Fabric]);
-            }
-        }
-    }
-
     fn set_synced(&self, why: &str) {
         self.blocks.adopt(self);
         *self.synced() = true;
@@ -167,5 +146,53 @@ impl Shared {
 
     fn synced(&self) -> MutexGuard<'_, bool> {
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Believes the disk if the API stays away at the start, and writes what changed to it.
+pub(super) struct DiskCache {
+    shared: Arc<Shared>,
+    start: Instant,
+    complete: bool,
+}
+
+impl DiskCache {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            start: Instant::now(),
+            complete: shared.disk.is_complete(),
+            shared: Arc::clone(shared),
+        }
+    }
+}
+
+impl Work for DiskCache {
+    async fn woken(&self) -> Woken {
+        if !self.shared.is_synced() {
+            std::future::pending().await
+        }
+        // What changes together is written together.
+        let woken = Woken::by(&self.shared.disk.changed).await;
+        woken.delayed(FLUSH_INTERVAL)
+    }
+
+    async fn pass(&mut self, _: Reason) -> Result<Next, String> {
+        let shared = &self.shared;
+        shared.disk.flush();
+        let timeout = match shared.state().is_reached() {
+            true => INCOMPLETE_TIMEOUT,
+            false => UNREACHED_TIMEOUT,
+        };
+        // A Node that registers late completes what was listed without a further list.
+        shared.check_synced();
+        if self.complete && !shared.is_synced() && self.start.elapsed() >= timeout {
+            shared
+                .set_synced("the API server is away: serving from what it said before the restart");
+            shared.notify(&[Change::Networks, Change::Fabric]);
+        }
+        Ok(match shared.is_synced() {
+            true => Next::WOKEN,
+            false => Next::After(FLUSH_INTERVAL),
+        })
     }
 }

@@ -1,16 +1,21 @@
 //! The thread of the API side: one runtime on it, all tasks in that. Ends with its handle; one that panics ends the
 //! process.
 
+use super::donations::Reconcile;
 use super::error::ClusterError;
+use super::events::WriteEvents;
 use super::kinds::{
     ApiServers, Blocks, Kind, Nads, Namespaces, Networks, Nodes, Pods, Records, Requests,
 };
 use super::multi_nic::{MultiNics, Successors};
 use super::report::{ClusterOptions, Hooks};
-use super::shared::Shared;
+use super::restore::Restore;
+use super::resync::Resync;
+use super::shared::{DiskCache, Shared};
 use super::watch::follow;
-use super::{donations, events, restore, resync, write};
-use crate::background::task::EndsProcess;
+use super::write::WriteRecords;
+use crate::background::async_task::start_endless;
+use crate::background::progress::EndsProcess;
 use plexus_client::{Timeouts, Watches};
 use std::future::Future;
 use std::sync::Arc;
@@ -76,7 +81,7 @@ pub(super) fn start(
     std::thread::Builder::new()
         .name("cluster".to_owned())
         .spawn(move || {
-            let _guard = EndsProcess("cluster");
+            let _guard = EndsProcess::new("cluster");
             serve(&runtime, &over_there, stopped);
         })
         .map_err(ClusterError::Thread)?;
@@ -104,25 +109,85 @@ fn serve(runtime: &Runtime, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>
     watch::<Records>(runtime, shared, &watches);
     watch::<MultiNics>(runtime, shared, &watches);
     watch::<Successors>(runtime, shared, &watches);
-    spawn(runtime, Arc::clone(shared).run_disk_cache());
-    spawn(runtime, restore::run(Arc::clone(shared)));
-    spawn(runtime, donations::run(Arc::clone(shared)));
-    spawn(runtime, resync::run(Arc::clone(shared)));
-    spawn(runtime, write::write(Arc::clone(shared)));
-    spawn(runtime, events::write(Arc::clone(shared)));
+    start_tasks(runtime.handle(), shared);
     // Ends when the other side is dropped, with or without a word.
     let _ = runtime.block_on(stopped);
     shared.disk.flush();
 }
 
 fn watch<K: Kind>(runtime: &Runtime, shared: &Arc<Shared>, watches: &Watches) {
-    spawn(runtime, follow::<K>(Arc::clone(shared), watches.clone()));
+    let follow = follow::<K>(Arc::clone(shared), watches.clone());
+    start_endless(runtime.handle(), "watches", follow);
 }
 
-/// One of the tasks that never end: if it panics, so does everything.
-fn spawn(runtime: &Runtime, task: impl Future<Output = ()> + Send + 'static) {
-    runtime.spawn(async move {
-        let _guard = EndsProcess("cluster");
-        task.await;
-    });
+fn start_tasks(runtime: &Handle, shared: &Arc<Shared>) {
+    let tasks = &shared.tasks;
+    tasks.cache.start(runtime, DiskCache::new(shared));
+    tasks.blocks.start(runtime, Restore::new(shared));
+    tasks.donations.start(runtime, Reconcile::new(shared));
+    tasks.resync.start(runtime, Resync(Arc::clone(shared)));
+    let records = WriteRecords(Arc::clone(shared));
+    tasks.records.start(runtime, records);
+    tasks.events.start(runtime, WriteEvents::new(shared));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::fake_hooks::{FakeHooks, shared};
+    use super::*;
+    use tokio::time::sleep;
+
+    /// How often each task has run, by its name.
+    fn runs(shared: &Shared) -> Vec<(&'static str, u64)> {
+        let all = shared.tasks.all().into_iter().map(|task| task.counts());
+        all.map(|counts| (counts.name, counts.runs.iter().map(|run| run.2).sum()))
+            .collect()
+    }
+
+    #[test]
+    fn tasks_run_at_their_times_while_the_api_is_away() {
+        let directory = std::env::temp_dir().join(format!("plexus-tasks-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut runtime = Builder::new_current_thread();
+        let runtime = runtime.enable_all().start_paused(true).build().unwrap();
+        let shared = Arc::new(shared(
+            &runtime,
+            &directory,
+            &Arc::new(FakeHooks::default()),
+        ));
+        start_tasks(runtime.handle(), &shared);
+        runtime.block_on(async {
+            let (records, events, watches) = (("records", 1), ("events", 1), ("watches", 0));
+            sleep(Duration::from_millis(10_100)).await;
+            let (cache, blocks) = (("cache", 20), ("blocks", 2));
+            let late = [("donations", 0), ("resync", 0)];
+            let first = [cache, blocks, late[0], late[1], records, events, watches];
+            assert_eq!(runs(&shared), first);
+            shared.blocks.look();
+            shared.donations.changed();
+            shared.orphans.notify_one();
+            shared.records.hurry();
+            sleep(Duration::from_millis(2_950)).await;
+            let (cache, blocks) = (("cache", 26), ("blocks", 3));
+            let (donations, records) = (("donations", 2), ("records", 2));
+            let second = [
+                cache,
+                blocks,
+                donations,
+                ("resync", 0),
+                records,
+                events,
+                watches,
+            ];
+            assert_eq!(runs(&shared), second, "donations are tried again after 2 s");
+            sleep(Duration::from_millis(100)).await;
+            assert_eq!(runs(&shared)[3], ("resync", 1), "3 s after the pod is gone");
+            shared.resync.notify_one();
+            sleep(Duration::from_millis(210)).await;
+            assert_eq!(runs(&shared)[3], ("resync", 2));
+            assert!(shared.tasks.all().iter().all(|task| task.stuck().is_none()));
+        });
+        drop(runtime);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -5,6 +5,8 @@ use super::api::error_text;
 use super::kinds::{Edit, Kind, key_of};
 use super::shared::Shared;
 use super::state::Origin;
+use crate::background::backoff::Backoff;
+use crate::background::progress::Reason;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::Resource;
@@ -14,7 +16,7 @@ use plexus_core::resolve::too_large;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
@@ -27,11 +29,11 @@ const LOG: Duration = Duration::from_secs(60);
 pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
     let select = K::select(&shared.options.node);
     let mut events = watches.watch(K::api(&shared.client), select).boxed();
-    let mut pause = SHORTEST;
+    let mut backoff = Backoff::between(SHORTEST, LONGEST);
     let mut logged: Option<Instant> = None;
     while let Some((error, lasted)) = until_error::<K>(&shared, &mut events).await {
         if lasted >= HEALTHY {
-            pause = SHORTEST;
+            backoff.keep_only(|()| false);
         }
         if error.refusal() == Some(404) && K::OPTIONAL {
             replace::<K>(&shared, BTreeMap::new());
@@ -39,13 +41,14 @@ pub(super) async fn follow<K: Kind>(shared: Arc<Shared>, watches: Watches) {
             continue;
         }
         K::store(&mut shared.state_mut()).live = false;
+        shared.tasks.watches.count(Reason::Event, false);
         if logged.is_none_or(|at| at.elapsed() >= LOG) {
             logged = Some(Instant::now());
             let error = text_of(&error);
             tracing::warn!(kind = K::NAME, error, "cannot watch; trying again");
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST);
+        let until = backoff.put_off(&(), Instant::now().into_std());
+        sleep_until(until.into()).await;
     }
 }
 
@@ -129,10 +132,20 @@ async fn until_error<K: Kind>(
     let mut fresh: Option<Fresh<K>> = None;
     let mut size = 0;
     let mut listed: Option<Instant> = None;
+    let task = &shared.tasks.watches;
     loop {
-        match events.next().await? {
-            Ok(Event::Init) => (fresh, size) = (Some(BTreeMap::new()), 0),
-            Ok(Event::InitApply(wire)) => {
+        let event = match events.next().await? {
+            Ok(event) => event,
+            Err(error) => {
+                let lasted = listed.map(|at| at.elapsed()).unwrap_or_default();
+                return Some((error, lasted));
+            }
+        };
+        let begun = task.begin();
+        task.step(K::NAME);
+        match event {
+            Event::Init => (fresh, size) = (Some(BTreeMap::new()), 0),
+            Event::InitApply(wire) => {
                 let (key, origin) = (key_of::<K>(&wire), Origin::of(wire.meta()));
                 let (known, kept, own) = {
                     let mut state = shared.state_mut();
@@ -151,17 +164,14 @@ async fn until_error<K: Kind>(
                     fresh.insert(key, (origin, (!same).then_some(read)));
                 }
             }
-            Ok(Event::InitDone) => {
+            Event::InitDone => {
                 listed = Some(Instant::now());
                 replace::<K>(shared, fresh.take().unwrap_or_default());
             }
-            Ok(Event::Apply(wire)) => apply::<K>(shared, wire),
-            Ok(Event::Delete(wire)) => deleted::<K>(shared, &wire),
-            Err(error) => {
-                let lasted = listed.map(|at| at.elapsed()).unwrap_or_default();
-                return Some((error, lasted));
-            }
+            Event::Apply(wire) => apply::<K>(shared, wire),
+            Event::Delete(wire) => deleted::<K>(shared, &wire),
         }
+        task.end(begun, Reason::Event, None);
     }
 }
 

@@ -13,6 +13,8 @@ use super::shared::Shared;
 use super::state::key;
 use super::watch;
 use super::wire::{PodWire, RecordWire};
+use crate::background::async_task::{Woken, Work};
+use crate::background::progress::{Next, Reason};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use plexus_api::objects::{
@@ -21,7 +23,7 @@ use plexus_api::objects::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Pods that are written about at a time.
 const AT_ONCE: usize = 8;
@@ -47,11 +49,24 @@ impl From<kube::Error> for WriteError {
     }
 }
 
-pub(super) async fn write(shared: Arc<Shared>) {
-    loop {
-        let jobs = shared.records.next(AT_ONCE).await;
-        let all = jobs.into_iter().map(|job| one(&shared, job));
+pub(super) struct WriteRecords(pub(super) Arc<Shared>);
+
+impl Work for WriteRecords {
+    async fn woken(&self) -> Woken {
+        Woken::by(&self.0.records.came).await
+    }
+
+    async fn pass(&mut self, _: Reason) -> Result<Next, String> {
+        let Self(shared) = self;
+        let now = Instant::now();
+        let (jobs, next) = shared.records.due(AT_ONCE, now);
+        if jobs.is_empty() {
+            let wait = next.map(|at| at.saturating_duration_since(now));
+            return Ok(wait.map_or(Next::WOKEN, Next::After));
+        }
+        let all = jobs.into_iter().map(|job| one(shared, job));
         futures::future::join_all(all).await;
+        Ok(Next::After(Duration::ZERO))
     }
 }
 
@@ -70,6 +85,9 @@ async fn one(shared: &Shared, job: Job) {
         What::Release { pod, .. } => pod,
     };
     let pod = key(&pod.namespace, &pod.name);
+    if !matches!(write_error, WriteError::NoMirror) {
+        shared.tasks.records.failed();
+    }
     let (again, error) = judge(&write_error, job.tries);
     match (again, &write_error) {
         (true, WriteError::NoMirror) => {}

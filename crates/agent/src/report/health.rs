@@ -1,14 +1,12 @@
 //! `/healthz`: whether background work goes on. The liveness probe asks: what is stuck for minutes is rarely so after
 //! a new start. What only fails is no reason: it is tried again, and `/readyz` and the log say what is missing.
 
-use crate::background::Tasks;
-use crate::background::task::Stuck;
+use crate::background::progress::Stuck;
 use crate::serve::http::Response;
 use k8s_openapi::jiff::Timestamp;
 
 /// 503 with what is stuck, where, and since when.
-pub(super) fn health(tasks: &Tasks) -> Response {
-    let stuck = tasks.stuck();
+pub(super) fn health(stuck: &[Stuck]) -> Response {
     if stuck.is_empty() {
         return Response::text(200, "ok\n");
     }

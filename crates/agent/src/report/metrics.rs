@@ -3,7 +3,7 @@
 //! Counters and histograms are kept as things happen; what has a home elsewhere (pools, the journal,
 //! executed plugins) is asked for when somebody looks. Decides nothing.
 
-use crate::background::task::Counts;
+use crate::background::progress::Counts;
 use plexus_api::cni::Command;
 use plexus_cni::delegate::Runs;
 use prometheus_client::encoding::text;

@@ -4,6 +4,7 @@
 //! Any user of the node can connect, so that it is off unless asked for. A few threads serve it,
 //! apart from those of the socket: whoever blocks them keeps no pod from being attached.
 
+use crate::background::progress::EndsProcess;
 use crate::serve::http::{self, HttpError, Limits, Response};
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -53,7 +54,10 @@ pub(crate) fn serve(address: SocketAddr, answer: &Answer) -> Result<SocketAddr, 
         std::thread::Builder::new()
             .name("query".to_owned())
             .stack_size(STACK)
-            .spawn(move || work(&listener, &answer))
+            .spawn(move || {
+                let _guard = EndsProcess::new("query");
+                work(&listener, &answer);
+            })
             .map_err(|error| QueryListenError::Thread(address, error))?;
     }
     Ok(bound)
@@ -158,5 +162,27 @@ mod tests {
         assert!(got.contains("200"), "{got}");
         assert!(begun.elapsed() < Duration::from_secs(10));
         drop(silent);
+    }
+
+    #[test]
+    fn a_thread_that_dies_ends_the_process() {
+        const CHILD: &str = "PLEXUS_TEST_QUERY_DIES";
+        if std::env::var_os(CHILD).is_some() {
+            let answer: Answer = Arc::new(|_, _| panic!("by mistake"));
+            let address = serve("127.0.0.1:0".parse().unwrap(), &answer).unwrap();
+            ask(address, "GET /x HTTP/1.1\r\n\r\n");
+            std::thread::sleep(Duration::from_secs(60));
+            return;
+        }
+        let name = "serve::tcp::tests::a_thread_that_dies_ends_the_process";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        use std::os::unix::process::ExitStatusExt;
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert!(said.contains("by mistake"), "{said}");
+        assert_eq!(child.status.signal(), Some(6), "{said}");
     }
 }

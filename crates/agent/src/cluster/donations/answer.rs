@@ -2,7 +2,7 @@
 //! free addresses come first, and whoever sees that something was given waits. If two give all the
 //! same, the asker has more than it asked for.
 
-use super::reconcile::{Donor, publish_donations};
+use super::reconcile::{Donor, publish_donations, step};
 use crate::cluster::cached::CachedRequest;
 use crate::cluster::report::PartRequest;
 use crate::cluster::shared::Shared;
@@ -31,6 +31,7 @@ pub(in crate::cluster) async fn answer(shared: &Shared, donor: &mut Donor) -> Op
     donor.keep_only(&open);
     let mut next: Option<Duration> = None;
     for request in &open {
+        step(shared, "answering request", &request.uid);
         if donor.has_answered(request) {
             continue;
         }

@@ -1,6 +1,7 @@
 //! What this node is given: every part that names it becomes a block of its own, whether somebody
 //! still waits for it or not. So nothing that was given is in nobody's hands for long.
 
+use super::reconcile::step;
 use crate::cluster::api::error_text;
 use crate::cluster::ask;
 use crate::cluster::create::{Created, create};
@@ -27,6 +28,7 @@ pub(in crate::cluster) async fn receive(shared: &Shared) -> bool {
     let mut done = true;
     for spec in offers {
         let name = BlockSpec::name(&spec.network.uuid, &spec.cidr);
+        step(shared, "taking what is given, block", &name);
         match create(shared, &spec).await {
             Ok(Created::Ours) => {
                 shared.blocks.claimed(shared, &name, &spec);
@@ -40,6 +42,7 @@ pub(in crate::cluster) async fn receive(shared: &Shared) -> bool {
             }
             Err(error) => {
                 done = false;
+                shared.tasks.donations.failed();
                 tracing::warn!(
                     block = name,
                     error = error_text(&error),
@@ -64,6 +67,7 @@ pub(super) async fn withdraw_old(shared: &Shared) {
             .collect()
     };
     for (name, uid) in old {
+        step(shared, "withdrawing request", &name);
         ask::withdraw(shared, &name, &uid).await;
     }
 }

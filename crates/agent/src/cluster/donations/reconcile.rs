@@ -5,6 +5,8 @@
 use super::answer::answer;
 use super::receive::{receive, withdraw_old};
 use super::record;
+use crate::background::async_task::{Woken, Work};
+use crate::background::progress::{Next, Reason};
 use crate::cluster::api::{self, error_text, within};
 use crate::cluster::cached::{CachedBlock, CachedRequest};
 use crate::cluster::create::{Created, create};
@@ -19,15 +21,16 @@ use plexus_core::ipam::Donation;
 use plexus_faults::effect;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a Node must have been gone before what was given to it is taken back.
 const NODE_GONE_GRACE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 60 });
 /// How long after a failure it is tried again.
-const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+pub(in crate::cluster) const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// How often donations are reconciled if nothing changes.
-const CHECK_INTERVAL: Duration = Duration::from_secs(300);
+pub(in crate::cluster) const CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
 /// How long an asker has to make use of what it was given before others answer too.
 const ANSWERED_PAUSE: Duration = Duration::from_secs(1);
@@ -125,37 +128,52 @@ fn asker(request: &CachedRequest) -> (String, String) {
     (spec.network.uuid.clone(), spec.node.clone())
 }
 
-pub(in crate::cluster) async fn run(shared: Arc<Shared>) {
-    let mut donor = Donor::default();
-    let mut pause = CHECK_INTERVAL;
-    loop {
-        // Notified or not, reconcile.
-        let _ = tokio::time::timeout(pause, shared.donations.changed.notified()).await;
-        pause = reconcile(&shared, &mut donor).await;
+pub(in crate::cluster) struct Reconcile {
+    shared: Arc<Shared>,
+    donor: Donor,
+}
+
+impl Reconcile {
+    pub(in crate::cluster) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            donor: Donor::default(),
+        }
     }
 }
 
-/// Reconciles once; returns when to run again.
-async fn reconcile(shared: &Shared, donor: &mut Donor) -> Duration {
+impl Work for Reconcile {
+    async fn woken(&self) -> Woken {
+        Woken::by(&self.shared.donations.changed).await
+    }
+
+    async fn pass(&mut self, _: Reason) -> Result<Next, String> {
+        reconcile(&self.shared, &mut self.donor).await
+    }
+}
+
+/// Reconciles once.
+async fn reconcile(shared: &Shared, donor: &mut Donor) -> Result<Next, String> {
     let live = {
         let state = shared.state();
         let known = state.nodes.objects.contains_key(&shared.options.node);
         known && state.blocks.live && state.nodes.live && state.networks.live
     };
     if !live {
-        return RETRY_INTERVAL;
+        return Ok(Next::After(RETRY_INTERVAL));
     }
     // Others wait for an answer, and pods here for what was given; all else has time.
     let answered = answer(shared, donor).await;
     let received = receive(shared).await;
     withdraw_old(shared).await;
     let Some(journaled) = shared.hooks.donations() else {
-        return RETRY_INTERVAL;
+        return Err("donations cannot be reconciled: the journal cannot be read".to_owned());
     };
     let agreed = agree(shared, donor, journaled).await;
     let again = (!received).then_some(RETRY_INTERVAL);
     let pauses = [again, agreed, answered];
-    pauses.into_iter().flatten().min().unwrap_or(CHECK_INTERVAL)
+    let pause = pauses.into_iter().flatten().min();
+    Ok(Next::After(pause.unwrap_or(CHECK_INTERVAL)))
 }
 
 /// Publishes this node's donations as the journal has them; returns when to look again.
@@ -163,6 +181,7 @@ async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> 
     let mut next: Option<Duration> = None;
     let mut blocks: BTreeSet<(String, IpNet)> = published(shared);
     for donation in journaled {
+        step(shared, "reconciling", &donation.part);
         let key = (donation.network.clone(), donation.part);
         match fate_of(shared, &donation) {
             Fate::Over => {
@@ -188,11 +207,17 @@ async fn agree(shared: &Shared, donor: &mut Donor, journaled: Vec<Donation>) -> 
         blocks.insert((donation.network, donation.block));
     }
     for (network, block) in blocks {
+        step(shared, "publishing what was given of", &block);
         if !publish_donations(shared, &network, &block).await {
             next = next.into_iter().chain([RETRY_INTERVAL]).min();
         }
     }
     next
+}
+
+/// What the task does now: each part has its own time.
+pub(super) fn step(shared: &Shared, what: &str, part: &impl Display) {
+    shared.tasks.donations.step(format!("{what} {part}"));
 }
 
 enum Fate {
@@ -270,6 +295,7 @@ async fn take_back(shared: &Shared, donation: &Donation) -> bool {
         Ok(Created::Unclear | Created::Theirs(_)) => true,
         Err(error) => {
             tracing::warn!(part = %donation.part, error = error_text(&error), "cannot take a part of a block back");
+            shared.tasks.donations.failed();
             false
         }
     }
@@ -326,6 +352,7 @@ pub(in crate::cluster) async fn publish_donations(
                 error = error_text(&error),
                 "cannot say what was given of a block"
             );
+            shared.tasks.donations.failed();
             false
         }
     }

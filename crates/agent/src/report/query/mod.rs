@@ -4,6 +4,8 @@
 mod contrail;
 
 use crate::agent::Agent;
+use crate::background::progress::{Progress, Stuck};
+use crate::cluster::Cluster;
 use crate::failure;
 use crate::journal::{AttachmentRecord, BackendRecord, State, Stored};
 use crate::report::health::health;
@@ -18,7 +20,7 @@ use std::sync::atomic::Ordering::SeqCst;
 impl Agent {
     pub(crate) fn query(&self, path: &str, query: &str) -> Response {
         match path {
-            "/healthz" => health(&self.tasks),
+            "/healthz" => health(&self.all_stuck()),
             "/readyz" => self.readiness(),
             "/metrics" => Response {
                 content_type: CONTENT_TYPE,
@@ -77,6 +79,19 @@ impl Agent {
         Response::text(status, text)
     }
 
+    /// What is known of all background work: of threads, and of the API's side.
+    fn progress(&self) -> impl Iterator<Item = &Progress> {
+        let cluster = self.cluster.get().map(Cluster::progress);
+        self.tasks
+            .all()
+            .into_iter()
+            .chain(cluster.into_iter().flatten())
+    }
+
+    fn all_stuck(&self) -> Vec<Stuck> {
+        self.progress().filter_map(Progress::stuck).collect()
+    }
+
     fn moment(&self) -> Moment {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         let journal = self.options.journal();
@@ -92,7 +107,7 @@ impl Agent {
             delegates_running: self.runner.running(),
             delegates: self.runner.runs(),
             ready: self.ready.load(SeqCst),
-            tasks: self.tasks.counts(),
+            tasks: self.progress().map(Progress::counts).collect(),
         }
     }
 
